@@ -1,0 +1,5 @@
+import sys
+
+from rrn.cli import main
+
+sys.exit(main())

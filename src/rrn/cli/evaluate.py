@@ -1,0 +1,63 @@
+"""rrn evaluate PRESET: measure weights on data they never saw."""
+
+import sys
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+from rrn import tasks
+from rrn.cli.options import parse, print_json
+from rrn.errors import InputError
+from rrn.evaluation import EvaluateOptions, provenance
+from rrn.storage import write_json
+
+HELP = """usage: rrn evaluate PRESET [--weights DIR] [--data PATH] [--limit N] [--steps A,B,…] [--json] …
+
+Presets: {names}.
+'rrn evaluate PRESET --help' lists every flag."""
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(HELP.format(names=", ".join(tasks.presets())))
+        return 0 if arguments else 2
+    named = tasks.find_preset(arguments[0])
+    room = tasks.folder(named.task, "evaluate")
+    about = f"Measure {named.name}: {named.about}"
+    options: EvaluateOptions = parse(room.Options, arguments[1:], f"rrn evaluate {named.name}", about)
+    if options.limit is not None and options.limit < 1:
+        raise InputError(f"--limit: expected at least 1, got {options.limit}")
+    from rrn.pretrained import from_pretrained, read_config, shipped
+
+    source = options.weights or named.name
+    if options.weights is None and named.name not in shipped():
+        raise InputError(
+            f"no weights ship for {named.name!r}; train them with 'rrn train {named.name}', "
+            f"then give --weights runs/{named.name}/best"
+        )
+    preset, config = read_config(source)
+    if preset.task != named.task:
+        raise InputError(f"--weights {source}: for the task {preset.task!r}, but {named.name!r} is of {named.task!r}")
+    network, _ = from_pretrained(source)
+    console = Console(stderr=True)
+    bar = Progress("evaluating", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console)
+    bar.disable = not console.is_terminal
+    with bar:
+        line = bar.add_task("", total=None)
+        result = room.evaluate(
+            network, preset, options, lambda done, total: bar.update(line, completed=done, total=total)
+        )
+    result |= provenance(config)
+    if options.out:
+        write_json(options.out, result)
+    if options.figure:
+        tasks.folder(named.task, "figures").draw_result(result, options.figure)
+    if options.json:
+        print_json(result)
+    else:
+        for renderable in room.tables(result):
+            Console().print(renderable)
+        written = [str(path) for path in (options.out, options.figure) if path]
+        if written:
+            print(f"written: {', '.join(written)}", file=sys.stderr)
+    return 0

@@ -1,0 +1,5 @@
+"""The one error a user is meant to read."""
+
+
+class InputError(ValueError):
+    """Something a caller handed over is not usable. The message names it and says what would be."""

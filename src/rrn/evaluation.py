@@ -1,0 +1,64 @@
+"""What every evaluation takes, and what stands beside every published number. Imports no torch."""
+
+import os
+import platform
+import shlex
+import sys
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from rrn.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions:
+    """The flags of ``rrn evaluate``; a task may add its own."""
+
+    weights: str | None = None
+    """A folder of weights, shipped weights by name, or a hub id. Unset: the shipped weights of the preset."""
+    data: Path | None = None
+    """What to measure on instead of the task's own test set."""
+    limit: int | None = None
+    """Measure on the first so many only."""
+    steps: str | None = None
+    """Steps to report at, such as 8,16,32. The last is the one that counts."""
+    json: bool = False
+    """Print one JSON object to standard output and nothing else there."""
+    out: Path | None = None
+    """Also write the JSON to this file."""
+    figure: Path | None = None
+    """Draw the paper's figure to this file (.png, .svg, .pdf)."""
+
+
+def step_list(text: str) -> list[int]:
+    """ "1,8,64" → [1, 8, 64]."""
+    try:
+        steps = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--steps: expected numbers such as 32,64, got {text!r}") from None
+    if not steps or min(steps) < 1:
+        raise InputError(f"--steps: expected numbers of at least 1, got {text!r}")
+    return sorted(set(steps))
+
+
+def provenance(config: dict[str, Any]) -> dict[str, Any]:
+    """Where a result comes from: the command, the weights and the machine."""
+    return {
+        "command": "rrn " + shlex.join(sys.argv[1:]),
+        "date": date.today().isoformat(),
+        "preset": config["preset"]["name"],
+        "parameters": config["parameters"],
+        "seed": config["preset"]["seed"],
+        "trained": config["trained"],
+        "machine": f"{_processor()}, {os.cpu_count()} cores",
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

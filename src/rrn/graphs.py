@@ -1,0 +1,258 @@
+"""Graphs: who sends messages to whom.
+
+A graph answers two questions, and only these, for the message function: *what do the two ends of every edge add up
+to* (`Graph.pair`) and *what arrives at every node* (`Graph.collect`). Three layouts answer them:
+
+* `EdgeList`: any graph, as an ``edge_index`` of shape (2, E), row 0 the senders and row 1 the receivers. Several
+  graphs of different sizes are batched as one graph of disjoint parts (`union`).
+* `NeighbourTable`: graphs in which every node hears from the same number of neighbours. No scatter is needed.
+* `CompleteGraphs`: equally large graphs in which everybody hears everybody. No index is needed at all.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from rrn.errors import InputError
+
+Aggregate = Literal["sum", "mean", "max"]
+
+
+class Graph(ABC):
+    """The edges of a batch of graphs over ``num_nodes`` nodes.
+
+    Values on edges have the shape ``edge_shape + (width,)``; edge features may have 1 where they are shared along a
+    dimension of ``edge_shape`` (for instance a feature per graph of `CompleteGraphs`: ``(graphs, 1, 1, features)``).
+    """
+
+    num_nodes: int
+    edge_shape: tuple[int, ...]
+
+    @abstractmethod
+    def pair(self, source: Tensor, target: Tensor) -> Tensor:
+        """``source[i] + target[j]`` for every edge i → j: (nodes, width) twice → ``edge_shape + (width,)``."""
+
+    @abstractmethod
+    def collect(self, values: Tensor, how: Aggregate) -> Tensor:
+        """What arrives at every node: ``edge_shape + (width,)`` → (nodes, width). Nodes nobody sends to get zeros."""
+
+    @abstractmethod
+    def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
+        """Σ_i weights_ijk · source_i for every node j and edge feature k: (nodes, width) → (nodes, k, width)."""
+
+    @abstractmethod
+    def in_degree(self) -> Tensor:
+        """How many edges end in each node, as floats: (nodes, 1)."""
+
+    def sum_nodes(self, h: Tensor, batch: Tensor | None) -> Tensor:
+        """The sum of the nodes of every graph: (nodes, width) → (graphs, width)."""
+        if batch is None:
+            return h.sum(0, keepdim=True)
+        total = h.new_zeros(int(batch[-1]) + 1, h.shape[-1])
+        return total.index_add(0, batch, h)
+
+    def check_edge_attr(self, edge_attr: Tensor, features: int) -> None:
+        expected = (*self.edge_shape, features)
+        fits = edge_attr.dim() == len(expected) and all(
+            a in (1, b) for a, b in zip(edge_attr.shape[:-1], self.edge_shape, strict=True)
+        )
+        if not fits or edge_attr.shape[-1] != features:
+            raise InputError(f"edge_attr: expected shape {expected}, got {tuple(edge_attr.shape)}")
+
+
+class EdgeList(Graph):
+    """Any directed graph. ``edge_index`` is (2, E) of integers: edge e goes from node [0, e] to node [1, e]."""
+
+    def __init__(self, edge_index: Tensor, num_nodes: int) -> None:
+        if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.shape[0] != 2:
+            shape = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
+            raise InputError(f"edge_index: expected a tensor of shape (2, edges), got {shape}")
+        if edge_index.dtype not in (torch.int64, torch.int32):
+            raise InputError(f"edge_index: expected integers (torch.int64), got {edge_index.dtype}")
+        if num_nodes < 1:
+            raise InputError("x: the graph has no nodes")
+        if not torch.compiler.is_compiling() and edge_index.numel():
+            low, high = (int(v) for v in edge_index.aminmax())
+            if low < 0 or high >= num_nodes:
+                bad = low if low < 0 else high
+                raise InputError(f"edge_index: names node {bad}, but x has nodes 0 to {num_nodes - 1}")
+        self.source, self.target = edge_index.long()
+        self.num_nodes = num_nodes
+        self.edge_shape = (edge_index.shape[1],)
+
+    def pair(self, source: Tensor, target: Tensor) -> Tensor:
+        return source.index_select(0, self.source) + target.index_select(0, self.target)
+
+    def collect(self, values: Tensor, how: Aggregate) -> Tensor:
+        zeros = values.new_zeros(self.num_nodes, values.shape[-1])
+        if how == "max":
+            index = self.target[:, None].expand_as(values)
+            return zeros.scatter_reduce(0, index, values, "amax", include_self=False)
+        total = zeros.index_add(0, self.target, values)
+        return total / self.in_degree().to(values.dtype).clamp(min=1) if how == "mean" else total
+
+    def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
+        values = weights.expand(*self.edge_shape, -1)[..., None] * source.index_select(0, self.source)[:, None]
+        return source.new_zeros(self.num_nodes, *values.shape[1:]).index_add(0, self.target, values)
+
+    def in_degree(self) -> Tensor:
+        ones = torch.ones(self.edge_shape[0], 1, device=self.target.device)
+        return torch.zeros(self.num_nodes, 1, device=self.target.device).index_add(0, self.target, ones)
+
+
+class NeighbourTable(Graph):
+    """A graph in which every node hears from k others: ``table[j]`` lists the k senders of node j, shape (N, k)."""
+
+    def __init__(self, table: Tensor) -> None:
+        if table.dim() != 2 or table.numel() == 0 or table.dtype not in (torch.int64, torch.int32):
+            raise InputError(f"table: expected integers of shape (nodes, k), got {table.dtype} {tuple(table.shape)}")
+        low, high = (int(v) for v in table.aminmax())
+        if low < 0 or high >= len(table):
+            raise InputError(f"table: names node {low if low < 0 else high}, but has nodes 0 to {len(table) - 1}")
+        self.table = table.long()
+        self.num_nodes = len(table)
+        self.edge_shape = tuple(table.shape)
+
+    @classmethod
+    def repeat(cls, table: Tensor, graphs: int) -> "NeighbourTable":
+        """The table of ``graphs`` copies of one graph, nodes of a copy next to each other."""
+        offsets = torch.arange(graphs, device=table.device)[:, None, None] * len(table)
+        return cls((table[None] + offsets).flatten(0, 1))
+
+    def pair(self, source: Tensor, target: Tensor) -> Tensor:
+        gathered = source.index_select(0, self.table.flatten()).view(*self.edge_shape, -1)
+        return gathered + target[:, None]
+
+    def collect(self, values: Tensor, how: Aggregate) -> Tensor:
+        return _reduce(values, 1, how)
+
+    def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
+        gathered = source.index_select(0, self.table.flatten()).view(*self.edge_shape, -1)
+        return weights.expand(*self.edge_shape, -1).transpose(1, 2) @ gathered
+
+    def in_degree(self) -> Tensor:
+        return torch.full((self.num_nodes, 1), float(self.edge_shape[1]), device=self.table.device)
+
+
+class CompleteGraphs(Graph):
+    """``graphs`` graphs of ``size`` nodes each, every node hearing from all the others of its graph.
+
+    Nodes of a graph are next to each other. Edges lie as (graphs, sender, receiver). ``mask`` of shape (graphs, size)
+    is true where a node exists: others neither send nor count (for graphs padded to one size).
+    """
+
+    def __init__(self, graphs: int, size: int, mask: Tensor | None = None) -> None:
+        if graphs < 1 or size < 1:
+            raise InputError(f"graphs, size: expected at least one graph of one node, got {graphs} of {size}")
+        if mask is not None and (mask.shape != (graphs, size) or mask.dtype != torch.bool):
+            raise InputError(f"mask: expected booleans of shape {(graphs, size)}, got {mask.dtype} {tuple(mask.shape)}")
+        self.graphs, self.size, self.mask = graphs, size, mask
+        self.num_nodes = graphs * size
+        self.edge_shape = (graphs, size, size)
+        edges = ~torch.eye(size, dtype=torch.bool, device=None if mask is None else mask.device)[None]
+        if mask is not None:
+            edges = edges & mask[:, :, None]
+        self.edges = edges[..., None]  # (graphs or 1, sender, receiver, 1)
+
+    def pair(self, source: Tensor, target: Tensor) -> Tensor:
+        shape = (self.graphs, self.size, source.shape[-1])
+        return source.view(shape)[:, :, None] + target.view(shape)[:, None]
+
+    def collect(self, values: Tensor, how: Aggregate) -> Tensor:
+        edges = self.edges.to(values.device)
+        if how == "max":
+            reached = _reduce(values.masked_fill(~edges, float("-inf")), 1, how)
+            return reached.masked_fill(reached == float("-inf"), 0).flatten(0, 1)
+        if self.mask is not None:
+            values = values * self.mask[:, :, None, None].to(values.dtype)
+        total = values.sum(1) - values.diagonal(dim1=1, dim2=2).transpose(1, 2)
+        total = total.flatten(0, 1)
+        return total / self.in_degree().to(values).clamp(min=1) if how == "mean" else total
+
+    def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
+        weights = weights * self.edges.to(weights)  # (graphs, sender, receiver, k)
+        by_receiver = weights.permute(0, 2, 3, 1).flatten(1, 2)
+        return (by_receiver @ source.view(self.graphs, self.size, -1)).view(self.num_nodes, -1, source.shape[-1])
+
+    def in_degree(self) -> Tensor:
+        return self.edges.float().sum(1).expand(self.graphs, self.size, 1).reshape(-1, 1)
+
+    def sum_nodes(self, h: Tensor, batch: Tensor | None) -> Tensor:
+        h = h.view(self.graphs, self.size, -1)
+        return h.sum(1) if self.mask is None else (h * self.mask[..., None].to(h.dtype)).sum(1)
+
+
+def _reduce(values: Tensor, dim: int, how: Aggregate) -> Tensor:
+    if how == "max":
+        return values.amax(dim)
+    return values.sum(dim) if how == "sum" else values.mean(dim)
+
+
+def complete_edges(size: int) -> Tensor:
+    """The ``edge_index`` of one complete graph without self-edges: (2, size · (size - 1))."""
+    pairs = (~torch.eye(size, dtype=torch.bool)).nonzero().T
+    return pairs.contiguous()
+
+
+def neighbour_edges(table: Tensor) -> Tensor:
+    """The ``edge_index`` of a neighbour table: the same graph, edges ordered by receiver."""
+    receivers = torch.arange(len(table)).repeat_interleave(table.shape[1])
+    return torch.stack([table.flatten(), receivers])
+
+
+def union(graphs: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
+    """Batch graphs ``(x, edge_index)`` of any sizes as one graph of disjoint parts: ``x, edge_index, batch``."""
+    if not graphs:
+        raise InputError("graphs: expected at least one (x, edge_index), got none")
+    sizes = torch.tensor([len(x) for x, _ in graphs])
+    offsets = sizes.cumsum(0) - sizes
+    x = torch.cat([x for x, _ in graphs])
+    edge_index = torch.cat([edges + offset for (_, edges), offset in zip(graphs, offsets, strict=True)], dim=1)
+    return x, edge_index, torch.arange(len(graphs)).repeat_interleave(sizes)
+
+
+def from_networkx(graph: Any, features: str = "x", edge_features: str | None = None) -> dict[str, Tensor | None]:
+    """Arguments of `RRN.forward` from a networkx graph.
+
+    ``features`` names the node attribute that holds a node's numbers, ``edge_features`` that of an edge. Nodes keep
+    the order of ``graph.nodes``; an undirected edge becomes two directed ones.
+    """
+    order = {node: index for index, node in enumerate(graph.nodes)}
+    missing = [node for node, data in graph.nodes(data=True) if features not in data]
+    if missing:
+        raise InputError(f"graph: node {missing[0]!r} has no attribute {features!r}; name the attribute with features=")
+    x = _rows([data[features] for _, data in graph.nodes(data=True)])
+    edges = [(order[a], order[b], data) for a, b, data in graph.edges(data=True)]
+    if not graph.is_directed():
+        edges += [(b, a, data) for a, b, data in edges if a != b]
+    edge_index = torch.tensor([[a for a, _, _ in edges], [b for _, b, _ in edges]], dtype=torch.long)
+    edge_attr = None
+    if edge_features is not None:
+        lacking = [(a, b) for a, b, data in edges if edge_features not in data]
+        if lacking:
+            raise InputError(f"graph: edge {lacking[0]} has no attribute {edge_features!r}")
+        edge_attr = _rows([data[edge_features] for _, _, data in edges])
+    return {"x": x, "edge_index": edge_index, "edge_attr": edge_attr, "batch": None}
+
+
+def from_pyg(data: Any) -> dict[str, Tensor | None]:
+    """Arguments of `RRN.forward` from a PyTorch Geometric ``Data`` or ``Batch``."""
+    if data.x is None or data.edge_index is None:
+        raise InputError("data: expected a torch_geometric Data with x and edge_index")
+    edge_attr = data.edge_attr
+    if edge_attr is not None and edge_attr.dim() == 1:
+        edge_attr = edge_attr[:, None]
+    return {
+        "x": data.x.float(),
+        "edge_index": data.edge_index,
+        "edge_attr": None if edge_attr is None else edge_attr.float(),
+        "batch": getattr(data, "batch", None),
+    }
+
+
+def _rows(values: list[Any]) -> Tensor:
+    rows = torch.stack([torch.as_tensor(value, dtype=torch.float32) for value in values])
+    return rows[:, None] if rows.dim() == 1 else rows

@@ -1,0 +1,110 @@
+"""f, the message function (eq. 1), and what arrives at a node (eq. 2).
+
+A message function takes the hidden states and the graph and returns, for every node, what arrived there::
+
+    m_ij = f(h_i, h_j, e_ij)          eq. 1
+    m_j  = Σ_{i ∈ N(j)} m_ij          eq. 2
+"""
+
+from abc import ABC, abstractmethod
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rrn.errors import InputError
+from rrn.fused import summed_hidden_layers
+from rrn.graphs import Aggregate, Graph
+from rrn.layers import MLP
+
+
+class Message(nn.Module, ABC):
+    """Eq. 1 and 2. ``edge_term`` is whatever `encode_edges` made of the edge features, once for all steps."""
+
+    outputs: int
+
+    def encode_edges(self, edge_attr: Tensor | None) -> Tensor | None:
+        return edge_attr
+
+    @abstractmethod
+    def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
+        """Hidden states (nodes, hidden) → what arrived at each node (nodes, outputs)."""
+
+
+class MLPMessage(Message):
+    """f as a multi-layer perceptron on [h_i; h_j; e_ij], computed without ever building that concatenation.
+
+    The first layer is W₁h_i + W₂h_j + W₃e_ij: two products a *node* instead of one an *edge*. The last layer is
+    linear, so it follows the sum: W·Σz + degree·b. Both rewrites are exact; only the ``layers`` - 1 products in
+    between are left on the edges. `plain` is the form of the paper, for comparison.
+
+    With an ``aggregate`` other than "sum", f's last layer still follows what is collected; with several, it reads
+    them side by side.
+    """
+
+    def __init__(
+        self, hidden: int, edge_features: int = 0, layers: int = 1, aggregate: tuple[Aggregate, ...] = ("sum",)
+    ) -> None:
+        super().__init__()
+        self.hidden, self.edge_features, self.outputs = hidden, edge_features, hidden
+        self.aggregate = aggregate
+        self.mlp = MLP(2 * hidden + edge_features, hidden, hidden, layers)
+        if len(aggregate) > 1:
+            self.mlp.linears[-1] = nn.Linear(len(aggregate) * hidden, hidden)
+
+    def encode_edges(self, edge_attr: Tensor | None) -> Tensor | None:
+        if edge_attr is None:
+            return None
+        return edge_attr @ self.mlp.weights()[0][0][:, 2 * self.hidden :].T
+
+    def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
+        (first, first_bias), *middle, (last, last_bias) = self.mlp.weights()
+        to_source, to_target = first[:, : 2 * self.hidden].split(self.hidden, dim=1)
+        source = h @ to_source.T
+        target = torch.addmm(first_bias, h, to_target.T)
+        if self.aggregate == ("sum",):
+            total = summed_hidden_layers(source, target, edge_term, graph, middle)
+            return torch.addmm(graph.in_degree().to(total) * last_bias, total, last.T)
+        z = graph.pair(source, target)
+        z = (z if edge_term is None else z + edge_term).relu_()
+        for weight, bias in middle:
+            z = F.linear(z, weight, bias).relu_()
+        return F.linear(torch.cat([graph.collect(z, how) for how in self.aggregate], dim=-1), last, last_bias)
+
+    def plain(self, h: Tensor, graph: Graph, edge_attr: Tensor | None) -> Tensor:
+        """Eq. 1 and 2 to the letter: one concatenation and one whole MLP an edge, then the sum."""
+        zeros = torch.zeros_like(h)
+        ends = [graph.pair(h, zeros), graph.pair(zeros, h)]
+        if edge_attr is not None:
+            ends.append(edge_attr.expand(*graph.edge_shape, -1))
+        return graph.collect(self.mlp(torch.cat(ends, dim=-1)), "sum")
+
+
+class GatedMessage(Message):
+    """f(h_i, h_j, e_ij) = W·(ψ(e_ij) ⊙ (U h_i + V h_j)): the edge features decide what of the two ends passes.
+
+    The gate ψ is linear in e, so what arrives can be summed a feature at a time, without a vector on any edge:
+    Σ_i ψ(e_ij) ⊙ U h_i = b ⊙ Σ_i U h_i + Σ_k ψ_k ⊙ (Σ_i e_ijk U h_i). What arrives is normalised.
+    """
+
+    def __init__(self, hidden: int, edge_features: int, width: int | None = None) -> None:
+        super().__init__()
+        self.outputs, width = hidden, width or hidden
+        self.source = nn.Linear(hidden, width)
+        self.target = nn.Linear(hidden, width, bias=False)
+        self.gate = nn.Linear(edge_features, width)
+        self.out = nn.Linear(width, hidden)
+        self.norm = nn.LayerNorm(hidden)
+
+    def encode_edges(self, edge_attr: Tensor | None) -> Tensor | None:
+        """With a constant feature, for the gate's bias."""
+        if edge_attr is None:
+            raise InputError("edge_attr: a GatedMessage needs edge features, got None")
+        return torch.cat([edge_attr, torch.ones_like(edge_attr[..., :1])], dim=-1)
+
+    def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
+        assert edge_term is not None
+        gates = torch.cat([self.gate.weight.T, self.gate.bias[None]])  # (features + 1, width)
+        from_sources = (graph.weighted_sums(self.source(h), edge_term) * gates).sum(1)
+        gate_sum = graph.collect(edge_term.expand(*graph.edge_shape, -1), "sum") @ gates
+        return self.norm(self.out(from_sources + gate_sum * self.target(h)))

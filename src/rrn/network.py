@@ -1,0 +1,197 @@
+"""The recurrent relational network: section 2 of the paper.
+
+Every node of a graph has features x and a hidden state h, h⁰ = x. One step, the same at every step::
+
+    m_ij = f(h_i, h_j, e_ij)        each node sends a message along each edge       eq. 1   messages.py
+    m_j  = Σ_i m_ij                 each node sums what arrives                     eq. 2   messages.py
+    h_j  = g(h_j, x_j, m_j)         each node updates its state                     eq. 3   updates.py
+    o    = r(h)                     an answer is read out, at every step            eq. 4   readouts.py
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from rrn.errors import InputError
+from rrn.graphs import Aggregate, EdgeList, Graph
+from rrn.layers import MLP
+from rrn.messages import Message, MLPMessage
+from rrn.readouts import GraphReadout, NodeReadout, Readout
+from rrn.updates import GRUUpdate, Inputs, LSTMUpdate, MLPUpdate, NoUpdate, State, Update
+
+UPDATES: dict[str, Callable[[int, int, Inputs], Update]] = {"lstm": LSTMUpdate, "gru": GRUUpdate, "mlp": MLPUpdate}
+READOUTS: dict[str, Callable[..., Readout]] = {"node": NodeReadout, "graph": GraphReadout}
+
+
+class RRN(nn.Module):
+    """A recurrent relational network on graphs of any shape.
+
+    >>> network = RRN(features=5, hidden=32, outputs=3)
+    >>> x, edge_index = torch.randn(4, 5), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    >>> network(x, edge_index, steps=8).shape  # (steps, nodes, outputs)
+    torch.Size([8, 4, 3])
+
+    Args:
+        features: numbers a node comes with.
+        hidden: units of every hidden layer, of the state and of a message.
+        outputs: logits a node (``readout="node"``) or a graph (``readout="graph"``).
+        edge_features: numbers an edge comes with.
+        encoder_layers: ReLU layers of the MLP that turns features into x. None: the features are x themselves.
+        message_layers: ReLU layers of f. With one, no matrix product is left on the edges.
+        update: g: "lstm", "gru", "mlp", "none" (the state is what arrived), or an `Update` of your own.
+        update_layers: ReLU layers of the MLP in g.
+        update_inputs: what g's MLP reads: "xm" or "hxm".
+        readout: r: "node", "graph", or a `Readout` of your own.
+        readout_layers: ReLU layers of r.
+        dropout: share dropped in the last ``dropout_layers`` ReLU layers of r.
+        aggregate: how messages are collected: the paper's ("sum",), "max" or "mean", or several side by side.
+        message: a `Message` of your own instead of the MLP.
+    """
+
+    def __init__(
+        self,
+        features: int,
+        hidden: int,
+        outputs: int,
+        *,
+        edge_features: int = 0,
+        encoder_layers: int | None = 1,
+        message_layers: int = 1,
+        update: Literal["lstm", "gru", "mlp", "none"] | Update = "lstm",
+        update_layers: int = 1,
+        update_inputs: Inputs = "xm",
+        readout: Literal["node", "graph"] | Readout = "node",
+        readout_layers: int = 0,
+        dropout: float = 0.0,
+        dropout_layers: int = 1,
+        aggregate: tuple[Aggregate, ...] = ("sum",),
+        message: Message | None = None,
+    ) -> None:
+        super().__init__()
+        if encoder_layers is None and features != hidden:
+            raise InputError(f"features: without an encoder they are the state, so expected {hidden}, got {features}")
+        if isinstance(update, str) and update not in (*UPDATES, "none"):
+            raise InputError(f"update: expected one of {[*UPDATES, 'none']} or an Update, got {update!r}")
+        if isinstance(readout, str) and readout not in READOUTS:
+            raise InputError(f"readout: expected one of {list(READOUTS)} or a Readout, got {readout!r}")
+        if message is None and message_layers < 1:
+            raise InputError(f"message_layers: expected at least 1, got {message_layers}")
+        self.features, self.hidden, self.edge_features = features, hidden, edge_features
+        self.encoder = None if encoder_layers is None else MLP(features, hidden, hidden, encoder_layers)
+        self.message = message or MLPMessage(hidden, edge_features, message_layers, aggregate)
+        if update == "none":
+            self.update: Update = NoUpdate()
+        else:
+            self.update = UPDATES[update](hidden, update_layers, update_inputs) if isinstance(update, str) else update
+        self.readout: Readout = (
+            READOUTS[readout](hidden, outputs, readout_layers, dropout, dropout_layers)
+            if isinstance(readout, str)
+            else readout
+        )
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Graph,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        steps: int,
+        state: State | None = None,
+    ) -> Tensor:
+        """Run ``steps`` steps and return the outputs of every one of them.
+
+        Args:
+            x: node features (nodes, features).
+            edge_index: (2, edges), senders above receivers; or a `Graph`.
+            edge_attr: edge features (edges, edge_features).
+            batch: the graph that each node belongs to (nodes,), ascending from 0; None for a single graph.
+            steps: how many; need not be the number trained with.
+            state: where to go on from; by default h⁰ = x.
+
+        Returns:
+            logits of shape (steps, nodes, outputs), or (steps, graphs, outputs) with a graph readout.
+        """
+        return self.run(x, edge_index, edge_attr, batch, steps=steps, state=state)[0]
+
+    def run(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Graph,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        steps: int,
+        state: State | None = None,
+    ) -> tuple[Tensor, State]:
+        """As `forward`, and also the state after the last step, from which another run can go on."""
+        if steps < 1:
+            raise InputError(f"steps: expected at least 1, got {steps}")
+        graph = self._check(x, edge_index, edge_attr, batch)
+        x = self._encode(x)
+        state = self.update.start(x) if state is None else state
+        edge_term = self.message.encode_edges(edge_attr)
+        outputs = []
+        for _ in range(steps):
+            state = self._advance(state, x, graph, edge_term)
+            outputs.append(self.readout(state.h, graph, batch))
+        return torch.stack(outputs), state
+
+    def init_state(self, x: Tensor) -> State:
+        """The state before the first step."""
+        return self.update.start(self._encode(x))
+
+    def step(
+        self,
+        state: State,
+        x: Tensor,
+        edge_index: Tensor | Graph,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> tuple[State, Tensor]:
+        """One step from ``state``: the next state and its output. For loops of your own."""
+        graph = self._check(x, edge_index, edge_attr, batch)
+        state = self._advance(state, self._encode(x), graph, self.message.encode_edges(edge_attr))
+        return state, self.readout(state.h, graph, batch)
+
+    def _encode(self, x: Tensor) -> Tensor:
+        return x if self.encoder is None else self.encoder(x)
+
+    def _advance(self, state: State, x: Tensor, graph: Graph, edge_term: Tensor | None) -> State:
+        m = self.message(state.h, graph, edge_term)
+        return self.update(state, x, m)
+
+    def _check(self, x: Tensor, edge_index: Tensor | Graph, edge_attr: Tensor | None, batch: Tensor | None) -> Graph:
+        if x.dim() != 2 or x.shape[1] != self.features:
+            raise InputError(f"x: expected shape (nodes, {self.features}), got {tuple(x.shape)}")
+        if not x.is_floating_point():
+            raise InputError(f"x: expected floating-point features, got {x.dtype}")
+        if len(x) == 0:
+            raise InputError("x: the graph has no nodes")
+        graph = edge_index if isinstance(edge_index, Graph) else EdgeList(edge_index, len(x))
+        if graph.num_nodes != len(x):
+            raise InputError(f"edge_index: a graph of {graph.num_nodes} nodes, but x has {len(x)}")
+        if (edge_attr is None) != (self.edge_features == 0):
+            expected = f"shape {(*graph.edge_shape, self.edge_features)}" if self.edge_features else "None"
+            got = "None" if edge_attr is None else tuple(edge_attr.shape)
+            raise InputError(f"edge_attr: expected {expected} for edge_features={self.edge_features}, got {got}")
+        if edge_attr is not None:
+            graph.check_edge_attr(edge_attr, self.edge_features)
+        if batch is not None and (batch.shape != (len(x),) or batch.dtype != torch.int64):
+            raise InputError(
+                f"batch: expected torch.int64 of shape ({len(x)},), got {batch.dtype} {tuple(batch.shape)}"
+            )
+        if not torch.compiler.is_compiling():
+            self._check_values(x, edge_attr, batch)
+        return graph
+
+    @staticmethod
+    def _check_values(x: Tensor, edge_attr: Tensor | None, batch: Tensor | None) -> None:
+        for name, values in (("x", x), ("edge_attr", edge_attr)):
+            if values is not None and not values.isfinite().all():
+                row = int((~values.isfinite()).flatten(1).any(1).nonzero()[0])
+                raise InputError(f"{name}: not finite (NaN or infinity) in row {row}")
+        if batch is not None and (int(batch[0]) != 0 or bool((batch.diff() < 0).any())):
+            raise InputError("batch: expected graph numbers in ascending order from 0")

@@ -1,0 +1,128 @@
+"""Weights: a folder with ``config.json``, ``model.safetensors`` and a model card. No pickle anywhere."""
+
+import dataclasses
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from torch import nn
+
+import rrn
+from rrn.errors import InputError
+from rrn.presets import Preset
+from rrn.storage import write_atomically, write_json
+
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+
+
+def save_pretrained(network: nn.Module, folder: str | Path, preset: Preset, trained: dict[str, Any]) -> None:
+    """Write a network of a preset so that `from_pretrained` can read it. ``trained`` says how it came about."""
+    folder = Path(folder)
+    parameters = sum(p.numel() for p in network.parameters())
+    tensors = {name: tensor.detach().contiguous() for name, tensor in network.state_dict().items()}
+    config = {
+        "rrn": rrn.__version__,
+        "task": preset.task,
+        "parameters": parameters,
+        "trained": trained,
+        "preset": dataclasses.asdict(preset),
+    }
+    write_atomically(folder / WEIGHTS, safetensors.torch.save(tensors))
+    write_json(folder / CONFIG, config)
+    write_atomically(folder / CARD, _card(preset, parameters, trained))
+
+
+def from_pretrained(name: str | Path) -> tuple[nn.Module, Preset]:
+    """The network, ready to use, and the preset it was trained with.
+
+    ``name`` is a folder, the name of weights that ship with the package (`shipped`), or the id of a repository on
+    the Hugging Face hub (``owner/name``; needs the extra ``hub``).
+    """
+    from rrn.tasks import build_network
+
+    folder = _find(name)
+    preset, _ = read_config(folder)
+    network = build_network(preset)
+    try:
+        tensors = safetensors.torch.load_file(folder / WEIGHTS)
+        network.load_state_dict(tensors)
+    except (safetensors.SafetensorError, RuntimeError, OSError) as error:
+        raise InputError(f"{folder / WEIGHTS}: not the weights of {preset.name!r}: {error}") from error
+    return network.eval(), preset
+
+
+def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:
+    """The preset of saved weights and all of their ``config.json``."""
+    from rrn.tasks import TASKS
+    from rrn.tasks import folder as task_folder
+
+    path = _find(name) / CONFIG
+    try:
+        config = json.loads(path.read_text())
+        task, values = config["task"], config["preset"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not the configuration of saved weights ({error})") from error
+    if task not in TASKS:
+        raise InputError(f"{path}: for the task {task!r}, which this version does not know ({', '.join(TASKS)})")
+    kind = type(task_folder(task, "presets").PRESETS[0])
+    fields = {field.name for field in dataclasses.fields(kind)}
+    unknown = sorted(set(values) - fields)
+    if unknown:
+        raise InputError(f"{path}: unknown settings {', '.join(unknown)}; the weights are of another version of rrn")
+    return kind(**{name: _typed(value) for name, value in values.items()}), config
+
+
+def shipped() -> list[str]:
+    """The names of the weights that come with the package."""
+    home = resources.files(rrn) / "weights"
+    return sorted(entry.name for entry in home.iterdir() if entry.is_dir() and (entry / CONFIG).is_file())
+
+
+def _find(name: str | Path) -> Path:
+    if Path(name).is_dir():
+        return Path(name)
+    if str(name) in shipped():
+        return Path(str(resources.files(rrn) / "weights" / str(name)))
+    if str(name).count("/") == 1 and not str(name).startswith((".", "/")):
+        try:
+            from huggingface_hub import snapshot_download
+        except ImportError as error:
+            raise InputError(f"{name}: no such folder; for a hub id: pip install 'rrn[hub]'") from error
+        try:
+            return Path(snapshot_download(str(name), allow_patterns=[CONFIG, WEIGHTS, CARD]))
+        except Exception as error:
+            raise InputError(f"{name}: neither a folder nor to be had from the hub ({error})") from error
+    raise InputError(f"no weights {str(name)!r}: no such folder, and shipped are {', '.join(shipped()) or 'none'}")
+
+
+def _typed(value: Any) -> Any:
+    """JSON has no tuples."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _card(preset: Preset, parameters: int, trained: dict[str, Any]) -> str:
+    rows = "\n".join(f"| {name} | {value} |" for name, value in trained.items())
+    return f"""---
+library_name: rrn
+tags: [recurrent-relational-network, {preset.task}]
+license: mit
+---
+# {preset.name}
+
+{preset.about}
+
+A recurrent relational network of {parameters:,} parameters, trained with seed {preset.seed} by
+`rrn train {preset.name}`. Figures of its validation when it was kept:
+
+| | |
+|---|---|
+{rows}
+
+```python
+from rrn.pretrained import from_pretrained
+
+network, preset = from_pretrained("{preset.name}")
+```
+"""

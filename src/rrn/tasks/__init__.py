@@ -1,0 +1,47 @@
+"""The experiments. Each is one folder with the same rooms:
+
+data.py  presets.py  model.py  experiment.py  evaluate.py  figures.py
+"""
+
+import difflib
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rrn.errors import InputError
+from rrn.presets import Preset
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from rrn.training.experiment import Experiment
+
+TASKS = ("ages",)
+
+
+def folder(task: str, room: str) -> Any:
+    """The module of one room of a task, imported when it is entered."""
+    if task not in TASKS:
+        raise InputError(f"no task {task!r}; there are {', '.join(TASKS)}")
+    return import_module(f"rrn.tasks.{task.replace('-', '_')}.{room}")
+
+
+def presets() -> dict[str, Preset]:
+    """All presets by name."""
+    return {preset.name: preset for task in TASKS for preset in folder(task, "presets").PRESETS}
+
+
+def find_preset(name: str) -> Preset:
+    known = presets()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        raise InputError(f"no preset {name!r}; {hint}")
+    return known[name]
+
+
+def build_network(preset: Preset) -> "nn.Module":
+    return folder(preset.task, "model").build(preset)
+
+
+def make_experiment(preset: Preset) -> "Experiment[Any]":
+    return folder(preset.task, "experiment").make(preset)

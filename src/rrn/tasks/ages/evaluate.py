@@ -1,0 +1,69 @@
+"""Accuracy by path length and by steps, on trees never trained on."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from rich.table import Table
+from torch import nn
+
+from rrn.evaluation import EvaluateOptions, step_list
+from rrn.presets import Preset
+from rrn.tasks.ages.data import AGES, PERSONS, Questions, held_out_questions, read_questions
+from rrn.tasks.ages.model import as_batch
+
+QUESTIONS = 20_000
+CHUNK = 500
+Options = EvaluateOptions
+
+
+@torch.no_grad()
+def answer(network: nn.Module, questions: Questions, steps: int) -> np.ndarray:
+    """The probability of each age after each step: (steps, n, 100)."""
+    outputs, _ = network(as_batch(questions), steps=steps)
+    return outputs.softmax(-1).numpy()
+
+
+def right_by_step(
+    network: nn.Module, questions: Questions, steps: int, progress: Callable[[int, int], Any] = lambda done, of: None
+) -> np.ndarray:
+    """Whether each question is answered right after each step: (steps, n)."""
+    parts = []
+    for low in range(0, len(questions), CHUNK):
+        part = questions[low : low + CHUNK]
+        parts.append(answer(network, part, steps).argmax(-1) == part.answer)
+        progress(min(low + CHUNK, len(questions)), len(questions))
+    return np.concatenate(parts, axis=1)
+
+
+def evaluate(
+    network: nn.Module, preset: Preset, options: EvaluateOptions, progress: Callable[[int, int], Any]
+) -> dict[str, Any]:
+    steps = step_list(options.steps) if options.steps else list(range(1, preset.steps + 1))
+    questions = read_questions(options.data) if options.data else held_out_questions(options.limit or QUESTIONS)
+    questions = questions[: options.limit]
+    right = right_by_step(network, questions, steps[-1], progress)
+    lengths = [length for length in range(PERSONS) if (questions.length == length).any()]
+    by_length = {length: right[:, questions.length == length].mean(1) for length in lengths}
+    return {
+        "n": len(questions),
+        "accuracy": float(right[-1].mean()),
+        "accuracy_by_length": {str(length): float(figures[-1]) for length, figures in by_length.items()},
+        "n_by_length": {str(length): int((questions.length == length).sum()) for length in lengths},
+        "accuracy_by_length_and_steps": {
+            str(length): {str(t): float(figures[t - 1]) for t in steps} for length, figures in by_length.items()
+        },
+        "random": 1 / AGES,
+        "steps": steps[-1],
+        "training_steps": preset.steps,
+    }
+
+
+def tables(result: dict[str, Any]) -> list[Any]:
+    by_length = result["accuracy_by_length_and_steps"]
+    steps = list(next(iter(by_length.values())))
+    table = Table("differences", "n", *[f"{t} step{'s' * (t != '1')}" for t in steps], box=None, header_style="bold")
+    for length, figures in by_length.items():
+        table.add_row(length, f"{result['n_by_length'][length]:,}", *[f"{figures[t]:.1%}" for t in steps])
+    return [table, f"\nall lengths, {result['steps']} steps: {result['accuracy']:.2%} of {result['n']:,} questions"]

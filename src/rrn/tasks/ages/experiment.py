@@ -1,0 +1,81 @@
+"""How age arithmetic is trained: a curriculum over the distance between the age given and the age asked."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rrn.tasks.ages import data
+from rrn.tasks.ages.evaluate import right_by_step
+from rrn.tasks.ages.model import as_batch, build
+from rrn.tasks.ages.presets import AgesPreset
+from rrn.training.experiment import Batch, Carry, Experiment, seeded
+
+VALIDATION = 4_000
+FURTHEST = data.PERSONS - 1
+MEMORY = 0.95
+"""Share of the running accuracy that an update leaves unchanged."""
+
+
+class AgesExperiment(Experiment[AgesPreset]):
+    """The loss of a question begins at the step by which its answer can have arrived: one a difference."""
+
+    def __init__(self, preset: AgesPreset) -> None:
+        super().__init__(preset)
+        self.longest = 0 if preset.curriculum else FURTHEST
+        self.running = 0.0
+        self.validation = data.sample("valid", VALIDATION, seeded(preset.seed, 2))
+
+    def network(self) -> nn.Module:
+        return build(self.preset)
+
+    def sample(self, rng: np.random.Generator) -> Batch:
+        longest = self.longest if self.preset.curriculum else None
+        return as_batch(data.sample("train", self.preset.batch_size, rng, longest))
+
+    def targets(self, batch: Batch) -> Tensor:
+        return batch["ages"].gather(1, batch["asked"][:, None])[:, 0]
+
+    def steps_of(self, carry: Carry) -> int:
+        return min(self.preset.steps, self.longest + 2)
+
+    def proceed(self, *_: object) -> None:
+        """A new batch at every update."""
+
+    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        if self.preset.network == "paper":
+            return super().loss(outputs, batch)
+        persons = torch.cat([batch["asked"][:, None], batch["facts"][..., :2].flatten(1)], dim=1)  # (n, 17)
+        ages, distances = batch["ages"].gather(1, persons), batch["distances"].gather(1, persons)
+        steps = torch.arange(1, len(outputs) + 1)[:, None, None]
+        due = (steps >= distances) & (distances <= self.longest)
+        losses = F.cross_entropy(outputs.flatten(0, 2), ages.repeat(len(outputs), 1).flatten(), reduction="none")
+        losses = losses.view(due.shape) * due
+        asked, facts = losses[..., 0].sum() / due[..., 0].sum(), losses[..., 1:].sum() / due[..., 1:].sum()
+        return asked + self.preset.facts_loss * facts
+
+    def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
+        last = outputs[-1] if outputs.dim() == 3 else outputs[-1, :, 0]
+        right = (last.argmax(-1) == self.targets(batch)).float()
+        furthest = batch["distances"].gather(1, batch["asked"][:, None])[:, 0] == self.longest
+        at_furthest = right[furthest].mean() if furthest.any() else torch.tensor(self.running)
+        return {"accuracy": float(right.mean()), "furthest": float(at_furthest), "longest": float(self.longest)}
+
+    def observe(self, measures: dict[str, float]) -> None:
+        self.running = MEMORY * self.running + (1 - MEMORY) * measures["furthest"]
+        if self.running > self.preset.pass_mark and self.longest < FURTHEST:
+            self.longest, self.running = self.longest + 1, 0.0
+
+    def position(self) -> dict[str, float]:
+        return {"longest": self.longest, "running": self.running}
+
+    def restore(self, position: dict[str, float]) -> None:
+        self.longest, self.running = int(position["longest"]), position["running"]
+
+    def validate(self, network: nn.Module) -> dict[str, float]:
+        right = right_by_step(network, self.validation, self.preset.steps)[-1]
+        near = right[self.validation.length <= 2].mean()
+        return {"score": float(right.mean()), "accuracy_to_2": float(near), "longest": float(self.longest)}
+
+
+make = AgesExperiment

@@ -1,0 +1,114 @@
+"""Facts in words: "Ann is 20. Ann is 4 years older than Bob. How old is Bob?" """
+
+import re
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from rrn.errors import InputError
+from rrn.tasks.ages.data import AGES, PERSONS, Questions
+
+_AGE = re.compile(r"^(\w+) is (\d+)(?: years? old)?$", re.IGNORECASE)
+_DIFFERENCE = re.compile(r"^(\w+) is (\d+) (?:years? )?(older|younger) than (\w+)$", re.IGNORECASE)
+_SAME = re.compile(r"^(\w+) is (?:as old as|the same age as) (\w+)$", re.IGNORECASE)
+_QUESTION = re.compile(r"^how old is (\w+)$", re.IGNORECASE)
+_FORMS = "'Ann is 20', 'Ann is 4 older than Bob', 'Ann is as old as Bob'"
+
+
+@dataclass(frozen=True)
+class Story:
+    """A story in the network's terms. ``names[p]`` is what person p is called; made-up persons have no name."""
+
+    names: list[str]
+    questions: Questions
+
+
+def parse(text: str, question: str | None = None, seed: int = 0) -> Story:
+    """Read facts, and the question if it is not given apart.
+
+    The network knows stories of exactly eight facts. Shorter ones are filled up with made-up persons, whose
+    differences to the persons of the story are drawn with ``seed`` and change nothing about the answer.
+    """
+    names: list[str] = []
+    facts: list[tuple[int, int, int, int]] = []
+    asked_name = question
+    for sentence in (s.strip() for s in re.split(r"[.?!\n;]+", text)):
+        if not sentence:
+            continue
+        if match := _QUESTION.match(sentence):
+            asked_name = match[1]
+        elif match := _AGE.match(sentence):
+            person = _person(match[1], names)
+            facts.append((person, person, 0, int(match[2])))
+        elif match := _DIFFERENCE.match(sentence):
+            sign = 1 if match[3].lower() == "older" else -1
+            facts.append((_person(match[1], names), _person(match[4], names), sign, int(match[2])))
+        elif match := _SAME.match(sentence):
+            facts.append((_person(match[1], names), _person(match[2], names), 1, 0))
+        else:
+            raise InputError(f"cannot read {sentence!r}; facts look like {_FORMS}, questions like 'How old is Ann?'")
+    if asked_name is None:
+        raise InputError("no question: end with one such as 'How old is Ann?', or give --question Ann")
+    asked_name = match[1] if (match := _QUESTION.match(asked_name.strip(" ?"))) else asked_name.strip(" ?")
+    if asked_name.lower() not in [name.lower() for name in names]:
+        raise InputError(f"{asked_name!r} is in no fact; the facts name {', '.join(names) or 'nobody'}")
+    asked = _person(asked_name, names)
+    ages, steps = _solve(facts, names)
+    _fill(facts, ages, steps, np.random.default_rng(seed))
+    by_person = range(PERSONS)
+    questions = Questions(
+        np.array(facts)[None],
+        np.array([asked]),
+        np.array([[ages[person] for person in by_person]]),
+        np.array([[steps[person] for person in by_person]]),
+    )
+    return Story(names, questions)
+
+
+def _person(name: str, names: list[str]) -> int:
+    known = [n.lower() for n in names]
+    if name.lower() not in known:
+        if len(names) == PERSONS:
+            raise InputError(f"{name!r} is the ninth person; the network knows stories of at most {PERSONS}")
+        names.append(name)
+        return len(names) - 1
+    return known.index(name.lower())
+
+
+def _solve(facts: list[tuple[int, int, int, int]], names: list[str]) -> tuple[dict[int, int], dict[int, int]]:
+    """Every person's age and how many differences it takes; refuses stories that do not settle all ages."""
+    anchors = [fact for fact in facts if fact[2] == 0]
+    if len(anchors) != 1:
+        raise InputError(f"expected exactly one fact that states an age ('Ann is 20'), got {len(anchors)}")
+    ages, steps = {anchors[0][0]: anchors[0][3]}, {anchors[0][0]: 0}
+    queue = deque(ages)
+    while queue:
+        person = queue.popleft()
+        for a, b, sign, difference in facts:
+            if sign and person in (a, b):
+                other, age = (b, ages[a] - sign * difference) if person == a else (a, ages[b] + sign * difference)
+                if other not in ages:
+                    ages[other], steps[other] = age, steps[person] + 1
+                    queue.append(other)
+                elif ages[other] != age:
+                    raise InputError(f"the facts contradict each other: {names[other]} is {ages[other]} and {age}")
+    unsettled = [name for person, name in enumerate(names) if person not in ages]
+    if unsettled:
+        raise InputError(f"nothing connects {unsettled[0]} to {names[anchors[0][0]]}, whose age is given")
+    impossible = [(names[person], age) for person, age in ages.items() if not 0 <= age < AGES]
+    if impossible:
+        raise InputError(f"{impossible[0][0]} would be {impossible[0][1]}; ages go from 0 to {AGES - 1}")
+    if len(facts) > len(names):
+        raise InputError(f"{len(facts)} facts about {len(names)} persons: one says what others do; leave it out")
+    return ages, steps
+
+
+def _fill(
+    facts: list[tuple[int, int, int, int]], ages: dict[int, int], steps: dict[int, int], rng: np.random.Generator
+) -> None:
+    while len(ages) < PERSONS:
+        person, friend, age = len(ages), int(rng.integers(len(ages))), int(rng.integers(AGES))
+        difference = age - ages[friend]
+        facts.append((person, friend, 1 if difference >= 0 else -1, abs(difference)))
+        ages[person], steps[person] = age, steps[friend] + 1

@@ -1,0 +1,345 @@
+"""Pictures of Pretty-CLEVR scenes: raw images for data sets, SVG for pages, figures for papers.
+
+Raw images are drawn with Pillow (fast), figures with matplotlib (text, and PDF or SVG by the file's ending): both come
+with the extra ``figures`` and are imported only when needed. `scene_svg` needs neither.
+"""
+
+import io
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rrn.errors import InputError
+from rrn.storage import write_atomically
+from rrn.tasks.pretty_clevr.data import COLOURS, OBJECT_RADIUS, SHAPES, Scene, Scenes, describe_question
+
+PALETTE = ("#B40A10", "#E48A00", "#F8EC6E", "#00966B", "#9FE6FF", "#4038DC", "#9A58A6", "#262626")
+"""In the order of `COLOURS`. Any two differ by a CIELAB distance of at least 25, also in simulated colour blindness
+(protan, deutan, tritan), and mostly in lightness too."""
+INK = "#262626"
+
+_STROKE = 0.1  # width of an object's outline, in radii
+_SUPERSAMPLING = 4
+_ARROW = 0.012  # width of an arrow, in sides of the picture
+_CLEARANCE = 0.009  # from an object's outline to the tip or tail of an arrow
+_LABEL_RADIUS = 0.025
+_HALO_RADIUS = OBJECT_RADIUS + 0.014
+_HALO = "#E9E9E9"
+
+
+@cache
+def outline(shape: str) -> np.ndarray:
+    """The corners of a shape, (k, 2), counterclockwise, y upwards, within the unit disc; its middle is inside."""
+    if shape == "circle":
+        return 0.86 * _on_circle(64)
+    if shape == "square":
+        return _on_circle(4, turn=45)
+    if shape == "triangle":
+        return _on_circle(3, turn=90)
+    if shape == "diamond":
+        return _on_circle(4, turn=90) * [0.62, 1.0]
+    if shape == "plus":
+        return _plus()
+    if shape == "cross":
+        return _plus() @ np.array([[1, 1], [-1, 1]]) / np.sqrt(2)
+    if shape == "star":
+        return _on_circle(10, turn=90) * np.where(np.arange(10) % 2, 0.46, 1.0)[:, None]
+    if shape == "heart":
+        return _heart()
+    raise InputError(f"no shape {shape!r}; there are {', '.join(SHAPES)}")
+
+
+def render(scene: Scene, size: int = 128) -> np.ndarray:
+    """The scene as an image, anti-aliased on white, uint8 (size, size, 3); the unit square fills it."""
+    return np.array(_image(scene, size))
+
+
+def render_png(scene: Scene, size: int = 128) -> bytes:
+    buffer = io.BytesIO()
+    _image(scene, size).save(buffer, "PNG", compress_level=6)
+    return buffer.getvalue()
+
+
+def write_images(
+    folder: str | Path, scenes: Scenes, size: int = 128, progress: Callable[[int, int], None] = lambda done, total: None
+) -> None:
+    """One PNG a scene, ``000000.png`` and so on."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for index in range(len(scenes)):
+        image_path(folder, index).write_bytes(render_png(scenes.scene(index), size))
+        if (index + 1) % 100 == 0 or index + 1 == len(scenes):
+            progress(index + 1, len(scenes))
+
+
+def read_image(path: str | Path) -> np.ndarray:
+    """A picture `write_images` wrote, uint8 (size, size, 3)."""
+    try:
+        with _pillow().open(path) as image:
+            return np.array(image.convert("RGB"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such image; write the data set with its images first") from None
+
+
+def image_path(folder: str | Path, index: int) -> Path:
+    return Path(folder) / f"{index:06d}.png"
+
+
+def scene_svg(scene: Scene, start: int | None = None, jumps: int = 0) -> str:
+    """The scene as an SVG element of 100 × 100 units, scaled by whatever holds it; with ``start`` also the jumps.
+
+    Objects carry ``class="object"`` and ``data-colour`` / ``data-shape``; jumps are ``class="jump"``.
+    """
+    parts = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 100" role="img">',
+        '<rect width="100" height="100" fill="#FFFFFF"/>',
+    ]
+    path = [] if start is None else scene.path(start, jumps)
+    for role, index in (("start", path[0]), ("answer", path[-1])) if path else ():
+        x, y = _svg_xy(scene.positions[index])
+        dashes = ' stroke-dasharray="1.8 1.2"' if role == "start" else ""
+        parts.append(
+            f'<circle class="{role}" cx="{x:.2f}" cy="{y:.2f}" r="{100 * _HALO_RADIUS:.2f}" fill="{_HALO}" '
+            f'stroke="{INK}" stroke-width="0.5"{dashes}/>'
+        )
+    for position, colour, shape in zip(scene.positions, scene.colours, scene.shapes, strict=True):
+        corners = _svg_points(position + OBJECT_RADIUS * outline(SHAPES[shape]))
+        parts.append(
+            f'<polygon class="object" data-colour="{COLOURS[colour]}" data-shape="{SHAPES[shape]}" points="{corners}" '
+            f'fill="{PALETTE[colour]}" stroke="{INK}" stroke-width="0.6" stroke-linejoin="round">'
+            f"<title>{COLOURS[colour]} {SHAPES[shape]}</title></polygon>"
+        )
+    for number, arrow in enumerate(_arrows(scene, path), 1):
+        corners = _svg_points(_arrow_outline(arrow))
+        x, y = _svg_xy(arrow.label)
+        parts.append(
+            f'<g class="jump"><polygon points="{corners}" fill="{INK}" stroke="#FFFFFF" stroke-width="0.4"/>'
+            f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{100 * _LABEL_RADIUS:.2f}" fill="#FFFFFF" stroke="{INK}" '
+            f'stroke-width="0.5"/><text x="{x:.2f}" y="{y + 1.2:.2f}" font-size="3.4" font-weight="bold" '
+            f'font-family="sans-serif" text-anchor="middle" fill="{INK}">{number}</text></g>'
+        )
+    return "\n".join([*parts, "</svg>"])
+
+
+def draw_scene(path: str | Path, scene: Scene) -> None:
+    """One scene as a figure; PNG, PDF or SVG by the ending of ``path``."""
+    figure = _figure(4, 4)
+    _draw_objects(_panel(figure, (0.01, 0.01, 0.98, 0.98)), scene)
+    _save(figure, path)
+
+
+def draw_contact_sheet(path: str | Path, scenes: Scenes, columns: int = 4) -> None:
+    """All of ``scenes`` in rows of ``columns``."""
+    if len(scenes) == 0:
+        raise InputError("a contact sheet needs at least one scene")
+    rows = -(-len(scenes) // columns)
+    side, gap = 2.0, 0.12
+    width, height = columns * (side + gap) + gap, rows * (side + gap) + gap
+    figure = _figure(width, height)
+    for index in range(len(scenes)):
+        row, column = divmod(index, columns)
+        left, top = gap + column * (side + gap), gap + row * (side + gap)
+        box = (left / width, 1 - (top + side) / height, side / width, side / height)
+        _draw_objects(_panel(figure, box), scenes.scene(index))
+    _save(figure, path)
+
+
+def draw_question(path: str | Path, scene: Scene, start: int, jumps: int) -> None:
+    """The scene with the jumps from ``start`` (0-15) as numbered arrows, question and answer above it."""
+    figure = _figure(4, 4.4)
+    axes = _panel(figure, (0.02, 0.02 / 1.1, 0.96, 0.96 / 1.1))
+    _draw_objects(axes, scene)
+    _draw_jumps(axes, scene, start, jumps)
+    figure.text(
+        0.5, 0.945, describe_question(scene, start, jumps), ha="center", va="center", fontsize=14, weight="bold"
+    )
+    _save(figure, path)
+
+
+class _Arrow(NamedTuple):
+    tail: np.ndarray
+    head: np.ndarray
+    label: np.ndarray
+
+
+def _arrows(scene: Scene, path: list[int]) -> list[_Arrow]:
+    """An arrow a jump. Its label sits on it, or beside it if it is short, where least else is drawn."""
+    ends = []
+    for origin, target in pairwise(path):
+        a, b = scene.positions[origin].astype(float), scene.positions[target].astype(float)
+        along = (b - a) / np.linalg.norm(b - a)
+        tail = a + (_reach(scene, origin, along) + _CLEARANCE) * along
+        ends.append((tail, b - (_reach(scene, target, -along) + _CLEARANCE) * along))
+
+    objects = scene.positions.astype(float)
+    shafts = [tail + np.linspace(0, 1, 15)[:, None] * (head - tail) for tail, head in ends]
+    labels: list[np.ndarray] = []
+    for number, (tail, head) in enumerate(ends):
+        length = np.linalg.norm(head - tail)
+        aside = np.array([tail[1] - head[1], head[0] - tail[0]]) / length
+        if length > 0.14:
+            spots = [tail + share * (head - tail) for share in (0.45, 0.4, 0.5, 0.35, 0.55, 0.3, 0.6)]
+        else:
+            middle = (tail + head) / 2
+            spots = [middle + shift * aside for shift in (0.043, -0.043, 0.055, -0.055)]
+        other_shafts = [shaft for index, shaft in enumerate(shafts) if index != number]
+
+        def room(spot: np.ndarray, others: list[np.ndarray] = other_shafts) -> float:
+            to_objects = np.linalg.norm(objects - spot, axis=1).min() - OBJECT_RADIUS
+            to_shafts = min((np.linalg.norm(shaft - spot, axis=1).min() for shaft in others), default=np.inf)
+            to_labels = min((np.linalg.norm(label - spot) for label in labels), default=np.inf) - _LABEL_RADIUS
+            return float(min(to_objects, to_shafts, to_labels, _LABEL_RADIUS + 0.01))
+
+        labels.append(max(spots, key=room))
+    return [_Arrow(tail, head, label) for (tail, head), label in zip(ends, labels, strict=True)]
+
+
+def _arrow_outline(arrow: _Arrow) -> np.ndarray:
+    along = (arrow.head - arrow.tail) / np.linalg.norm(arrow.head - arrow.tail)
+    aside = np.array([-along[1], along[0]])
+    neck = arrow.head - 0.03 * along
+    corners = [arrow.tail + _ARROW / 2 * aside, neck + _ARROW / 2 * aside, neck + 0.019 * aside, arrow.head]
+    mirrored = [neck - 0.019 * aside, neck - _ARROW / 2 * aside, arrow.tail - _ARROW / 2 * aside]
+    return np.array(corners + mirrored)
+
+
+def _reach(scene: Scene, index: int, direction: np.ndarray) -> float:
+    """How far an object extends from its position in a direction (of length 1)."""
+    corners = OBJECT_RADIUS * outline(SHAPES[scene.shapes[index]])
+    edges = np.roll(corners, -1, axis=0) - corners
+    turned = np.array([-direction[1], direction[0]])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = -(corners @ turned) / (edges @ turned)  # where along its edge the ray's line crosses it
+        crossings = (corners + share[:, None] * edges) @ direction
+    return float(crossings[(share >= 0) & (share <= 1)].max())
+
+
+def _image(scene: Scene, size: int) -> Any:
+    image_module = _pillow()
+    from PIL import ImageDraw
+
+    side = size * _SUPERSAMPLING
+    image = image_module.new("RGB", (side, side), "#FFFFFF")
+    draw = ImageDraw.Draw(image)
+    for (x, y), colour, shape in zip(scene.positions.tolist(), scene.colours, scene.shapes, strict=True):
+        outer, inner = _pixels(SHAPES[shape], side)
+        middle = np.array([x * side, (1 - y) * side])
+        draw.polygon((outer + middle).ravel().tolist(), fill=INK)
+        draw.polygon((inner + middle).ravel().tolist(), fill=PALETTE[colour])
+    return image.reduce(_SUPERSAMPLING)
+
+
+@cache
+def _pixels(shape: str, side: int) -> tuple[np.ndarray, np.ndarray]:
+    """A shape's corners, and those of what its outline leaves to be filled, in pixels about its middle, y downwards."""
+    scale = OBJECT_RADIUS * side * np.array([1, -1])
+    return outline(shape) * scale, _inset(outline(shape), _STROKE) * scale
+
+
+def _inset(corners: np.ndarray, distance: float) -> np.ndarray:
+    """The polygon whose edges lie ``distance`` further in."""
+    edges = np.roll(corners, -1, axis=0) - corners
+    inward = np.stack([-edges[:, 1], edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1, keepdims=True)
+    before = np.roll(inward, 1, axis=0)
+    return corners + distance * (before + inward) / (1 + (before * inward).sum(1, keepdims=True))
+
+
+def _on_circle(count: int, turn: float = 0) -> np.ndarray:
+    angles = 2 * np.pi * np.arange(count) / count + np.radians(turn)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def _plus() -> np.ndarray:
+    width, length = 0.29, 0.95
+    arm = np.array([[length, -width], [length, width], [width, width]])
+    quarter_turn = np.array([[0, 1], [-1, 0]])
+    return np.concatenate([arm @ np.linalg.matrix_power(quarter_turn, turns) for turns in range(4)])
+
+
+def _heart() -> np.ndarray:
+    """Two lobes, arcs of circles, and the two lines that touch them and meet in the tip."""
+    lobe, middle_x, middle_y, tip = 0.5, 0.43, 0.3, -0.95
+    to_tip = np.hypot(middle_x, middle_y - tip)
+    touch = np.arctan2(tip - middle_y, -middle_x) + np.arccos(lobe / to_tip)
+    notch = np.pi - np.arccos(middle_x / lobe)
+    angles = np.linspace(touch, notch, 24)
+    right = np.stack([middle_x + lobe * np.cos(angles), middle_y + lobe * np.sin(angles)], axis=1)
+    left = right[-2::-1] * [-1, 1]
+    corners = np.concatenate([[[0.0, tip]], right, left])
+    return corners / np.hypot(*corners.T).max()
+
+
+def _svg_xy(position: np.ndarray) -> tuple[float, float]:
+    return 100 * float(position[0]), 100 - 100 * float(position[1])
+
+
+def _svg_points(positions: np.ndarray) -> str:
+    return " ".join(f"{x:.2f},{y:.2f}" for x, y in map(_svg_xy, positions))
+
+
+def _figure(width: float, height: float) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise InputError("drawing figures needs matplotlib: pip install 'rrn[figures]'") from error
+    return Figure(figsize=(width, height), dpi=200, facecolor="white")
+
+
+def _panel(figure: Any, box: tuple[float, float, float, float]) -> Any:
+    axes = figure.add_axes(box)
+    axes.set(xlim=(0, 1), ylim=(0, 1), xticks=[], yticks=[], aspect="equal")
+    for spine in axes.spines.values():
+        spine.set(color="#B8B8B8", linewidth=0.8)
+    return axes
+
+
+def _points_a_unit(axes: Any) -> float:
+    return axes.get_position().width * axes.figure.get_figwidth() * 72
+
+
+def _draw_objects(axes: Any, scene: Scene) -> None:
+    from matplotlib.patches import Polygon
+
+    for position, colour, shape in zip(scene.positions, scene.colours, scene.shapes, strict=True):
+        corners = position + OBJECT_RADIUS * outline(SHAPES[shape])
+        width = 0.006 * _points_a_unit(axes)
+        axes.add_patch(Polygon(corners, fc=PALETTE[colour], ec=INK, lw=width, joinstyle="round", zorder=2))
+
+
+def _draw_jumps(axes: Any, scene: Scene, start: int, jumps: int) -> None:
+    from matplotlib.patches import Circle, Polygon
+
+    unit = _points_a_unit(axes)
+    path = scene.path(start, jumps)
+    for role, index in (("start", path[0]), ("answer", path[-1])):
+        style = (0, (2.6, 1.6)) if role == "start" else "solid"
+        at = tuple(scene.positions[index])
+        axes.add_patch(Circle(at, _HALO_RADIUS, fc=_HALO, ec=INK, lw=0.005 * unit, ls=style, zorder=1))
+    for number, arrow in enumerate(_arrows(scene, path), 1):
+        axes.add_patch(Polygon(_arrow_outline(arrow), fc=INK, ec="white", lw=0.004 * unit, zorder=3))
+        axes.add_patch(Circle(tuple(arrow.label), _LABEL_RADIUS, fc="white", ec=INK, lw=0.005 * unit, zorder=4))
+        axes.text(
+            *arrow.label, str(number), ha="center", va="center_baseline", fontsize=0.034 * unit, weight="bold", zorder=5
+        )
+
+
+def _save(figure: Any, path: str | Path) -> None:
+    path = Path(path)
+    endings = (".png", ".pdf", ".svg")
+    if path.suffix.lower() not in endings:
+        raise InputError(f"{path}: cannot tell the kind of picture; let the name end in {', '.join(endings)}")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix[1:].lower())
+    write_atomically(path, buffer.getvalue())
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise InputError("drawing or reading images needs Pillow: pip install 'rrn[figures]'") from error
+    return Image

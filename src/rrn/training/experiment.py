@@ -1,0 +1,111 @@
+"""What the trainer asks of a task."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rrn.errors import InputError
+from rrn.losses import step_losses
+from rrn.presets import Preset
+from rrn.updates import State
+
+P = TypeVar("P", bound=Preset)
+Batch = dict[str, Tensor]
+"""Tensors by name; the first dimension of each is the graphs of the batch."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Which part of every batch this process works on."""
+
+    rank: int = 0
+    world: int = 1
+
+    def take(self, batch: Batch) -> Batch:
+        if self.world == 1:
+            return batch
+        return {name: tensor.tensor_split(self.world)[self.rank] for name, tensor in batch.items()}
+
+
+class Carry(NamedTuple):
+    """What the next update works on: a batch, and the state it has reached after ``done`` steps (None: the start)."""
+
+    batch: Batch
+    state: State | None = None
+    done: int = 0
+
+
+class Experiment(ABC, Generic[P]):
+    """A task, as the trainer sees it.
+
+    The network is called as ``network(batch, steps=…, state=…)`` and returns the logits of every step,
+    (steps, n, classes), and the state after the last. A batch is drawn from the random generator of its update
+    alone, so a resumed run sees what an uninterrupted one would.
+    """
+
+    def __init__(self, preset: P) -> None:
+        self.preset = preset
+
+    @abstractmethod
+    def network(self) -> nn.Module:
+        """A new network, initialised from torch's global random generator."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator) -> Batch:
+        """A training batch of ``preset.batch_size`` graphs."""
+
+    @abstractmethod
+    def targets(self, batch: Batch) -> Tensor:
+        """The right classes (n,) of a batch."""
+
+    @abstractmethod
+    def validate(self, network: nn.Module) -> dict[str, float]:
+        """Figures on unseen data. ``score`` decides which weights are best: the higher the better."""
+
+    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        losses = step_losses(outputs, self.targets(batch))
+        return losses.mean() if self.preset.loss == "every" else losses[-1]
+
+    def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
+        """Figures of a training batch, averaged over processes before `observe` sees them."""
+        right = outputs[-1].argmax(-1) == self.targets(batch)
+        return {"accuracy": float(right.float().mean())}
+
+    def observe(self, measures: dict[str, float]) -> None:
+        """Told after every update; a curriculum moves on here."""
+
+    def begin(self, rng: np.random.Generator, shard: Shard) -> Carry:
+        return Carry(shard.take(self.sample(rng)))
+
+    def steps_of(self, carry: Carry) -> int:
+        """How many steps the next update runs."""
+        return min(self.preset.segment or self.preset.steps, self.preset.steps - carry.done)
+
+    def proceed(self, carry: Carry, outputs: Tensor, rng: np.random.Generator, shard: Shard) -> Carry | None:
+        """What comes after an update that brought ``carry`` forward. None: a new batch."""
+        return carry if carry.done < self.preset.steps else None
+
+    def position(self) -> dict[str, float]:
+        """Where a curriculum stands, to be kept in checkpoints."""
+        return {}
+
+    def restore(self, position: dict[str, float]) -> None:
+        """Take up what `position` gave."""
+
+
+def whole_batches(preset: Preset, world: int) -> None:
+    if preset.batch_size % world:
+        raise InputError(f"--batch-size {preset.batch_size} does not divide among {world} processes")
+
+
+def seeded(seed: int, *path: int) -> np.random.Generator:
+    """The random generator of one purpose, the same on every machine: e.g. of update 7 of the run with seed 0."""
+    return np.random.default_rng([seed, *path])
+
+
+def as_tensors(arrays: dict[str, np.ndarray]) -> Batch:
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}

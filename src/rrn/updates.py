@@ -1,0 +1,114 @@
+"""g, the node function (eq. 3): h_j ← g(h_j, x_j, m_j)."""
+
+from abc import ABC, abstractmethod
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from rrn.layers import MLP, Product
+
+Inputs = Literal["xm", "hxm"]
+
+
+class State(NamedTuple):
+    """What a network remembers between steps: ``h`` (nodes, hidden), and what the node function keeps besides."""
+
+    h: Tensor
+    memory: tuple[Tensor, ...] = ()
+
+    def detach(self) -> "State":
+        return State(self.h.detach(), tuple(m.detach() for m in self.memory))
+
+
+class Update(nn.Module, ABC):
+    def start(self, x: Tensor) -> State:
+        """The state before the first step: h⁰ = x."""
+        return State(x)
+
+    @abstractmethod
+    def forward(self, state: State, x: Tensor, m: Tensor) -> State: ...
+
+
+class _Reader(nn.Module):
+    """The MLP before the recurrent unit, on [x, m] or [h, x, m]. Without layers it only concatenates."""
+
+    def __init__(self, hidden: int, layers: int, inputs: Inputs) -> None:
+        super().__init__()
+        self.inputs: Inputs = inputs
+        width = len(inputs) * hidden
+        self.mlp = MLP(width, hidden, hidden, layers) if layers else None
+        self.outputs = hidden if layers else width
+
+    def forward(self, h: Tensor, x: Tensor, m: Tensor) -> Tensor:
+        joined = torch.cat([h, x, m] if self.inputs == "hxm" else [x, m], dim=-1)
+        return joined if self.mlp is None else self.mlp(joined)
+
+
+class LSTMUpdate(Update):
+    """h, s ← LSTM(MLP([x, m]), s): the node function of the paper's bAbI and Sudoku networks.
+
+    The LSTM's own hidden and cell state start at zero although h⁰ = x. It has one bias vector, the forget gate's
+    part of it 1 at the start.
+    """
+
+    def __init__(self, hidden: int, layers: int = 1, inputs: Inputs = "xm") -> None:
+        super().__init__()
+        self.reader = _Reader(hidden, layers, inputs)
+        self.gates = nn.Linear(self.reader.outputs + hidden, 4 * hidden)
+        with torch.no_grad():
+            self.gates.bias.zero_()
+            self.gates.bias[hidden : 2 * hidden] = 1
+
+    def start(self, x: Tensor) -> State:
+        return State(x, (torch.zeros_like(x), torch.zeros_like(x)))
+
+    def forward(self, state: State, x: Tensor, m: Tensor) -> State:
+        hidden, cell = state.memory
+        gates = self.gates(torch.cat([self.reader(state.h, x, m), hidden], dim=-1))
+        enter, keep, show, new = gates.chunk(4, dim=-1)
+        cell = keep.sigmoid() * cell + enter.sigmoid() * new.tanh()
+        hidden = show.sigmoid() * cell.tanh()
+        return State(hidden, (hidden, cell))
+
+
+class GRUUpdate(Update):
+    """h ← GRU(MLP([x, m]), h)."""
+
+    def __init__(self, hidden: int, layers: int = 1, inputs: Inputs = "xm") -> None:
+        super().__init__()
+        self.reader = _Reader(hidden, layers, inputs)
+        self.cell = nn.GRUCell(self.reader.outputs, hidden)
+
+    def forward(self, state: State, x: Tensor, m: Tensor) -> State:
+        return State(self.cell(self.reader(state.h, x, m), state.h))
+
+
+class MLPUpdate(Update):
+    """h ← MLP([h, x, m]): the node function of the paper's Pretty-CLEVR network."""
+
+    def __init__(self, hidden: int, layers: int = 1, inputs: Inputs = "hxm") -> None:
+        super().__init__()
+        self.reader = _Reader(hidden, max(layers, 1), inputs)
+
+    def forward(self, state: State, x: Tensor, m: Tensor) -> State:
+        return State(self.reader(state.h, x, m))
+
+
+class NoUpdate(Update):
+    """h ← m: what arrived is the state, as in the graph-centric relational network."""
+
+    def forward(self, state: State, x: Tensor, m: Tensor) -> State:
+        return State(m)
+
+
+class ResidualUpdate(Update):
+    """h ← LayerNorm(h + W·z) with one hidden layer z on [h, x, m], of ReLU units or of products."""
+
+    def __init__(self, hidden: int, width: int, kind: Literal["relu", "product"] = "relu") -> None:
+        super().__init__()
+        self.change = Product(3 * hidden, width, hidden) if kind == "product" else MLP(3 * hidden, width, hidden, 1)
+        self.norm = nn.LayerNorm(hidden)
+
+    def forward(self, state: State, x: Tensor, m: Tensor) -> State:
+        return State(self.norm(state.h + self.change(torch.cat([state.h, x, m], dim=-1))))
