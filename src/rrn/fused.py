@@ -27,6 +27,8 @@ def summed_hidden_layers(
 
     ``layers`` are the weights and biases of the further ReLU layers.
     """
+    if edge_term is not None and edge_term.numel() == edge_term.shape[-1]:  # the same on every edge
+        target, edge_term = target + edge_term.flatten(), None
     if not _fits(source, edge_term, graph):
         z = graph.pair(source, target)
         z = (z if edge_term is None else z + edge_term).relu_()

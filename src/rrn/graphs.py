@@ -220,21 +220,25 @@ def from_networkx(graph: Any, features: str = "x", edge_features: str | None = N
     ``features`` names the node attribute that holds a node's numbers, ``edge_features`` that of an edge. Nodes keep
     the order of ``graph.nodes``; an undirected edge becomes two directed ones.
     """
+    if not len(graph):
+        raise InputError("graph: it has no nodes")
     order = {node: index for index, node in enumerate(graph.nodes)}
     missing = [node for node, data in graph.nodes(data=True) if features not in data]
     if missing:
         raise InputError(f"graph: node {missing[0]!r} has no attribute {features!r}; name the attribute with features=")
-    x = _rows([data[features] for _, data in graph.nodes(data=True)])
+    x = _rows([data[features] for _, data in graph.nodes(data=True)], features)
     edges = [(order[a], order[b], data) for a, b, data in graph.edges(data=True)]
     if not graph.is_directed():
         edges += [(b, a, data) for a, b, data in edges if a != b]
     edge_index = torch.tensor([[a for a, _, _ in edges], [b for _, b, _ in edges]], dtype=torch.long)
     edge_attr = None
     if edge_features is not None:
+        if not edges:
+            raise InputError(f"graph: it has no edges to take {edge_features!r} from; leave edge_features out")
         lacking = [(a, b) for a, b, data in edges if edge_features not in data]
         if lacking:
             raise InputError(f"graph: edge {lacking[0]} has no attribute {edge_features!r}")
-        edge_attr = _rows([data[edge_features] for _, _, data in edges])
+        edge_attr = _rows([data[edge_features] for _, _, data in edges], edge_features)
     return {"x": x, "edge_index": edge_index, "edge_attr": edge_attr, "batch": None}
 
 
@@ -253,6 +257,9 @@ def from_pyg(data: Any) -> dict[str, Tensor | None]:
     }
 
 
-def _rows(values: list[Any]) -> Tensor:
-    rows = torch.stack([torch.as_tensor(value, dtype=torch.float32) for value in values])
+def _rows(values: list[Any], attribute: str) -> Tensor:
+    try:
+        rows = torch.stack([torch.as_tensor(value, dtype=torch.float32) for value in values])
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise InputError(f"graph: expected {attribute!r} to hold equally many numbers everywhere ({error})") from error
     return rows[:, None] if rows.dim() == 1 else rows

@@ -7,6 +7,7 @@ A message function takes the hidden states and the graph and returns, for every 
 """
 
 from abc import ABC, abstractmethod
+from typing import get_args
 
 import torch
 import torch.nn.functional as F
@@ -46,6 +47,8 @@ class MLPMessage(Message):
         self, hidden: int, edge_features: int = 0, layers: int = 1, aggregate: tuple[Aggregate, ...] = ("sum",)
     ) -> None:
         super().__init__()
+        if isinstance(aggregate, str) or not aggregate or not set(aggregate) <= set(get_args(Aggregate)):
+            raise InputError(f"aggregate: expected a tuple of some of {list(get_args(Aggregate))}, got {aggregate!r}")
         self.hidden, self.edge_features, self.outputs = hidden, edge_features, hidden
         self.aggregate = aggregate
         self.mlp = MLP(2 * hidden + edge_features, hidden, hidden, layers)

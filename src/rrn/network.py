@@ -9,7 +9,7 @@ Every node of a graph has features x and a hidden state h, h⁰ = x. One step, t
 """
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -70,12 +70,14 @@ class RRN(nn.Module):
         message: Message | None = None,
     ) -> None:
         super().__init__()
-        if encoder_layers is None and features != hidden:
+        if encoder_layers is None and isinstance(update, str) and features != hidden:
             raise InputError(f"features: without an encoder they are the state, so expected {hidden}, got {features}")
         if isinstance(update, str) and update not in (*UPDATES, "none"):
             raise InputError(f"update: expected one of {[*UPDATES, 'none']} or an Update, got {update!r}")
         if isinstance(readout, str) and readout not in READOUTS:
             raise InputError(f"readout: expected one of {list(READOUTS)} or a Readout, got {readout!r}")
+        if update_inputs not in get_args(Inputs):
+            raise InputError(f"update_inputs: expected one of {list(get_args(Inputs))}, got {update_inputs!r}")
         if message is None and message_layers < 1:
             raise InputError(f"message_layers: expected at least 1, got {message_layers}")
         self.features, self.hidden, self.edge_features = features, hidden, edge_features
@@ -129,14 +131,14 @@ class RRN(nn.Module):
         """As `forward`, and also the state after the last step, from which another run can go on."""
         if steps < 1:
             raise InputError(f"steps: expected at least 1, got {steps}")
-        graph = self._check(x, edge_index, edge_attr, batch)
+        graph = self._check(x, edge_index, edge_attr, batch, state)
         x = self._encode(x)
         state = self.update.start(x) if state is None else state
         edge_term = self.message.encode_edges(edge_attr)
         outputs = []
         for _ in range(steps):
             state = self._advance(state, x, graph, edge_term)
-            outputs.append(self.readout(state.h, graph, batch))
+            outputs.append(self.readout(self.update.shown(state), graph, batch))
         return torch.stack(outputs), state
 
     def init_state(self, x: Tensor) -> State:
@@ -152,9 +154,9 @@ class RRN(nn.Module):
         batch: Tensor | None = None,
     ) -> tuple[State, Tensor]:
         """One step from ``state``: the next state and its output. For loops of your own."""
-        graph = self._check(x, edge_index, edge_attr, batch)
+        graph = self._check(x, edge_index, edge_attr, batch, state)
         state = self._advance(state, self._encode(x), graph, self.message.encode_edges(edge_attr))
-        return state, self.readout(state.h, graph, batch)
+        return state, self.readout(self.update.shown(state), graph, batch)
 
     def _encode(self, x: Tensor) -> Tensor:
         return x if self.encoder is None else self.encoder(x)
@@ -163,11 +165,18 @@ class RRN(nn.Module):
         m = self.message(state.h, graph, edge_term)
         return self.update(state, x, m)
 
-    def _check(self, x: Tensor, edge_index: Tensor | Graph, edge_attr: Tensor | None, batch: Tensor | None) -> Graph:
-        if x.dim() != 2 or x.shape[1] != self.features:
-            raise InputError(f"x: expected shape (nodes, {self.features}), got {tuple(x.shape)}")
-        if not x.is_floating_point():
-            raise InputError(f"x: expected floating-point features, got {x.dtype}")
+    def _check(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Graph,
+        edge_attr: Tensor | None,
+        batch: Tensor | None,
+        state: State | None,
+    ) -> Graph:
+        if not isinstance(x, Tensor) or x.dim() != 2 or x.shape[1] != self.features:
+            found = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+            raise InputError(f"x: expected a tensor of shape (nodes, {self.features}), got {found}")
+        self._check_dtype("x", x)
         if len(x) == 0:
             raise InputError("x: the graph has no nodes")
         graph = edge_index if isinstance(edge_index, Graph) else EdgeList(edge_index, len(x))
@@ -179,6 +188,9 @@ class RRN(nn.Module):
             raise InputError(f"edge_attr: expected {expected} for edge_features={self.edge_features}, got {got}")
         if edge_attr is not None:
             graph.check_edge_attr(edge_attr, self.edge_features)
+            self._check_dtype("edge_attr", edge_attr)
+        if state is not None and state.h.shape != (len(x), self.hidden):
+            raise InputError(f"state: expected h of shape {(len(x), self.hidden)}, got {tuple(state.h.shape)}")
         if batch is not None and (batch.shape != (len(x),) or batch.dtype != torch.int64):
             raise InputError(
                 f"batch: expected torch.int64 of shape ({len(x)},), got {batch.dtype} {tuple(batch.shape)}"
@@ -186,6 +198,12 @@ class RRN(nn.Module):
         if not torch.compiler.is_compiling():
             self._check_values(x, edge_attr, batch)
         return graph
+
+    def _check_dtype(self, name: str, values: Tensor) -> None:
+        weights = next(self.parameters(), values)
+        autocast = torch.is_autocast_enabled(values.device.type)
+        if not values.is_floating_point() or (values.dtype != weights.dtype and not autocast):
+            raise InputError(f"{name}: expected {weights.dtype}, as the network's weights are, got {values.dtype}")
 
     @staticmethod
     def _check_values(x: Tensor, edge_attr: Tensor | None, batch: Tensor | None) -> None:

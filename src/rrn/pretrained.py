@@ -27,11 +27,17 @@ def save_pretrained(network: nn.Module, folder: str | Path, preset: Preset, trai
         "task": preset.task,
         "parameters": parameters,
         "trained": trained,
-        "preset": dataclasses.asdict(preset),
+        "preset": settings(preset),
     }
     write_atomically(folder / WEIGHTS, safetensors.torch.save(tensors))
     write_json(folder / CONFIG, config)
     write_atomically(folder / CARD, _card(preset, parameters, trained))
+
+
+def settings(preset: Preset) -> dict[str, Any]:
+    """A preset as JSON. Of files only the name is kept: where they lay is nobody's business."""
+    values = dataclasses.asdict(preset)
+    return {name: value.name if isinstance(value, Path) else value for name, value in values.items()}
 
 
 def from_pretrained(name: str | Path) -> tuple[nn.Module, Preset]:
@@ -61,7 +67,7 @@ def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:
     path = _find(name) / CONFIG
     try:
         config = json.loads(path.read_text())
-        task, values = config["task"], config["preset"]
+        task, values = config["task"], dict(config["preset"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not the configuration of saved weights ({error})") from error
     if task not in TASKS:
@@ -77,14 +83,18 @@ def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:
 def shipped() -> list[str]:
     """The names of the weights that come with the package."""
     home = resources.files(rrn) / "weights"
+    if not home.is_dir():
+        return []
     return sorted(entry.name for entry in home.iterdir() if entry.is_dir() and (entry / CONFIG).is_file())
 
 
 def _find(name: str | Path) -> Path:
-    if Path(name).is_dir():
+    if (Path(name) / CONFIG).is_file():
         return Path(name)
     if str(name) in shipped():
         return Path(str(resources.files(rrn) / "weights" / str(name)))
+    if Path(name).is_dir():
+        raise InputError(f"{name}: no {CONFIG} in it, so not a folder of saved weights")
     if str(name).count("/") == 1 and not str(name).startswith((".", "/")):
         try:
             from huggingface_hub import snapshot_download

@@ -4,8 +4,10 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -16,13 +18,18 @@ SIDECAR = "dataset.json"
 
 def write_atomically(path: str | Path, content: bytes | str) -> None:
     """Write a file so that a reader, or a crash, sees either the old file or the whole new one."""
-    path = Path(path)
+    with _replacing(Path(path)) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside ``path`` that takes its place when the block ends well, and vanishes otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode() if isinstance(content, str) else content
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
@@ -48,10 +55,8 @@ def write_dataset(folder: str | Path, arrays: dict[str, np.ndarray], about: dict
     described = {}
     for name, array in arrays.items():
         array = np.ascontiguousarray(array)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{name}.", delete=False) as file:
+        with _replacing(folder / f"{name}.npy") as file:
             np.save(file, array, allow_pickle=False)
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, folder / f"{name}.npy")
         described[name] = {
             "shape": list(array.shape),
             "dtype": str(array.dtype),
@@ -66,10 +71,17 @@ def read_dataset(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str, A
     sidecar = folder / SIDECAR
     if not sidecar.is_file():
         raise InputError(f"{folder}: no {SIDECAR} in it, so not a finished data set; write one with 'rrn data'")
-    about = json.loads(sidecar.read_text())
+    try:
+        about = json.loads(sidecar.read_text())
+        described_arrays = about["arrays"].items()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{sidecar}: damaged ({error}); write the data set again") from error
     arrays = {}
-    for name, described in about["arrays"].items():
-        array = np.load(folder / f"{name}.npy", allow_pickle=False)
+    for name, described in described_arrays:
+        try:
+            array = np.load(folder / f"{name}.npy", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(f"{folder / name}.npy: cannot be read ({error}); write the data set again") from error
         if hashlib.sha256(array.tobytes()).hexdigest() != described["sha256"]:
             raise InputError(f"{folder / name}.npy: does not match its hash in {SIDECAR}; write the data set again")
         arrays[name] = array

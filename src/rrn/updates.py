@@ -29,6 +29,10 @@ class Update(nn.Module, ABC):
     @abstractmethod
     def forward(self, state: State, x: Tensor, m: Tensor) -> State: ...
 
+    def shown(self, state: State) -> Tensor:
+        """What of the state the readout sees: h, unless an update keeps something better for it."""
+        return state.h
+
 
 class _Reader(nn.Module):
     """The MLP before the recurrent unit, on [x, m] or [h, x, m]. Without layers it only concatenates."""

@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     command, *rest = arguments
     if command not in COMMANDS:
-        return _refuse(f"no command {command!r}; there are {', '.join(COMMANDS)}")
+        return _refuse(f"no command {command!r}; {_hint(command)}")
     from rrn.errors import InputError
 
     try:
@@ -50,6 +50,13 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _hint(command: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(command, COMMANDS, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
 
 
 def _refuse(message: str) -> int:

@@ -38,6 +38,8 @@ def main(arguments: list[str]) -> int:
     preset = tasks.find_preset(arguments[0])
     start = Options(preset, folder=Path("runs") / preset.name)
     options = parse(Options[type(preset)], arguments[1:], f"rrn train {preset.name}", preset.about, start)  # type: ignore[misc, arg-type]
+    if options.devices < 1:
+        raise InputError(f"--devices: expected at least 1, got {options.devices}")
     _check(options.preset)
     from rrn.training.trainer import Diverged, train
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rrn.training.experiment import Experiment
 
-TASKS = ("ages",)
+TASKS = ("sudoku", "ages", "pretty-clevr")
 
 
 def folder(task: str, room: str) -> Any:

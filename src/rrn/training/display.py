@@ -51,4 +51,4 @@ class Display:
 
     def say(self, text: str) -> None:
         if self.enabled:
-            self.console.print(text, highlight=False)
+            self.console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -47,6 +47,9 @@ class Experiment(ABC, Generic[P]):
     alone, so a resumed run sees what an uninterrupted one would.
     """
 
+    progress = 0.0
+    """The share of the training budget that is spent; the trainer keeps it up to date."""
+
     def __init__(self, preset: P) -> None:
         self.preset = preset
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.pretrained import save_pretrained
+from rrn.pretrained import save_pretrained, settings
 from rrn.storage import write_atomically, write_json
 from rrn.training.checkpoints import load_checkpoint, save_checkpoint
 from rrn.training.display import Display
@@ -23,7 +23,7 @@ from rrn.training.experiment import Carry, Experiment, Shard, seeded, whole_batc
 from rrn.training.optimizing import Average, learning_rate, load_optimizer, make_optimizer, optimizer_tensors
 from rrn.updates import State
 
-BUDGET_FIELDS = {"updates", "minutes", "checkpoint_minutes", "validate_every", "threads"}
+BUDGET_FIELDS = {"updates", "minutes", "checkpoint_minutes", "validate_every", "threads", "about"}
 """Settings in which a resumed run may differ from the one it continues."""
 
 
@@ -94,6 +94,7 @@ class _Run:
         self.update = 0
         self.seconds = 0.0
         self.best: dict[str, float] = {}
+        self.stopping = _Stopping()
         self.display = Display(self.preset.name, enabled=self.leads and not quiet)
         self.board = self._board() if tensorboard and self.leads else None
 
@@ -101,19 +102,19 @@ class _Run:
         resumed = self._take_up()
         if self.leads:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_json(self.folder / "config.json", dataclasses.asdict(self.preset))
+            write_json(self.folder / "config.json", settings(self.preset))
             if resumed:
                 self._cut_metrics()
                 self.display.say(f"going on from update {self.update} in {self.folder}")
         self._meet()
-        stopping = _Stopping()
         before, started = self.seconds, time.monotonic()
         saved, first_update = started, self.update
-        with stopping, self.display:
-            while not self._done() and not stopping.asked:
+        stopped = False
+        with self.stopping, self.display:
+            while not self._done() and not stopped:
                 loss, measures = self._one_update()
                 self.seconds = before + time.monotonic() - started
-                self._share_clock()
+                stopped = self._agree()
                 rate = (self.update - first_update) / max(self.seconds - before, 1e-9)
                 self.display.update(
                     self._progress(), self.update, loss, rate * self.preset.batch_size, self._seconds_left(rate)
@@ -126,7 +127,7 @@ class _Run:
         finished = self._done()
         self._save()
         self._meet()
-        if stopping.asked and not finished:
+        if stopped and not finished:
             self.display.say(f"stopped at update {self.update}; the same command goes on from here")
         if self.board:
             self.board.close()
@@ -134,18 +135,19 @@ class _Run:
 
     def _one_update(self) -> tuple[float, dict[str, float]]:
         rng = seeded(self.preset.seed, 1, self.update)
+        self.experiment.progress = self._progress()
         carry = self.carry or self.experiment.begin(rng, self.shard)
         self.network.train()
         steps = self.experiment.steps_of(carry)
-        outputs, state = self.called(carry.batch, steps=steps, state=carry.state)
+        try:
+            outputs, state = self.called(carry.batch, steps=steps, state=carry.state)
+        except InputError as error:
+            self._check_weights(error)
+            raise
         loss = self.experiment.loss(outputs, carry.batch)
         value = float(loss.detach())
         if not math.isfinite(value):
-            raise Diverged(
-                f"the loss is {value} at update {self.update}. The last good checkpoint is kept in {self.folder}. "
-                f"Try a lower --lr (now {self.preset.lr:g}), a longer --warmup (now {self.preset.warmup}) "
-                f"or a smaller --clip (now {self.preset.clip}) in a new --folder."
-            )
+            raise self._diverged(f"the loss is {value}")
         self.optimizer.zero_grad(set_to_none=True)
         self.fabric.backward(loss) if self.fabric else loss.backward()
         if self.preset.clip is not None:
@@ -195,7 +197,19 @@ class _Run:
         left = (self.preset.updates - self.update) / max(updates_a_second, 1e-9)
         return left if self.preset.minutes is None else min(left, 60 * self.preset.minutes - self.seconds)
 
+    def _diverged(self, what: str) -> Diverged:
+        return Diverged(
+            f"{what} at update {self.update}. The last good checkpoint is kept in {self.folder}. "
+            f"Try a lower --lr (now {self.preset.lr:g}), a longer --warmup (now {self.preset.warmup}) "
+            f"or a smaller --clip (now {self.preset.clip}) in a new --folder."
+        )
+
+    def _check_weights(self, cause: Exception | None = None) -> None:
+        if not all(bool(parameter.isfinite().all()) for parameter in self.network.parameters()):
+            raise self._diverged("a weight is not finite") from cause
+
     def _save(self) -> None:
+        self._check_weights()
         if not self.leads:
             return
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
@@ -207,7 +221,7 @@ class _Run:
             "seconds": self.seconds,
             "best": self.best,
             "position": self.experiment.position(),
-            "preset": dataclasses.asdict(self.preset),
+            "preset": settings(self.preset),
         }
         if self.carry and self.shard.world == 1:
             tensors |= {f"batch.{name}": value for name, value in self.carry.batch.items()}
@@ -236,7 +250,7 @@ class _Run:
         return True
 
     def _refuse_other_preset(self, before: dict[str, Any]) -> None:
-        now = dataclasses.asdict(self.preset)
+        now = settings(self.preset)
         changed = [name for name in now if name not in BUDGET_FIELDS and _plain(now[name]) != before.get(name)]
         if changed:
             listed = ", ".join(f"{name} was {before.get(name)!r} and is {now[name]!r}" for name in changed)
@@ -246,17 +260,20 @@ class _Run:
         """Drop lines of updates that the checkpoint does not have: they will be written again."""
         path = self.folder / "metrics.jsonl"
         if path.exists():
-            lines = [line for line in path.read_text().splitlines() if json.loads(line)["update"] <= self.update]
-            write_atomically(path, "".join(line + "\n" for line in lines))
+            whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            write_atomically(path, "".join(line for line in whole if json.loads(line)["update"] <= self.update))
 
     def _meet(self) -> None:
         if self.fabric:
             self.fabric.barrier()
 
-    def _share_clock(self) -> None:
-        """All processes go by the first one's clock, so that all stop at the same update."""
-        if self.fabric and self.preset.minutes is not None:
-            self.seconds = float(self.fabric.broadcast(self.seconds))
+    def _agree(self) -> bool:
+        """Whether any process was asked to stop. All go by the slowest clock, so that all stop at the same update."""
+        if not self.fabric:
+            return self.stopping.asked
+        mine = torch.tensor([self.seconds, self.stopping.asked], dtype=torch.float64)
+        self.seconds, asked = self.fabric.all_reduce(mine, reduce_op="max").tolist()
+        return asked > 0
 
     def _over_processes(self, measures: dict[str, float]) -> dict[str, float]:
         if not self.fabric:

@@ -4,7 +4,10 @@ from importlib import import_module
 
 from rrn.errors import InputError
 
-ABOUT = {"ages": "facts about ages, in words"}
+ABOUT = {
+    "ages": "facts about ages, in words",
+    "pretty-clevr": "a scene of eight objects, and where some jumps lead",
+}
 
 
 def main(arguments: list[str]) -> int:

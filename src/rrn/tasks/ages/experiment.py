@@ -30,8 +30,14 @@ class AgesExperiment(Experiment[AgesPreset]):
         return build(self.preset)
 
     def sample(self, rng: np.random.Generator) -> Batch:
+        """Questions, and the number of losses of an average one: of the *whole* batch, whatever shard `loss` sees."""
         longest = self.longest if self.preset.curriculum else None
-        return as_batch(data.sample("train", self.preset.batch_size, rng, longest))
+        batch = as_batch(data.sample("train", self.preset.batch_size, rng, longest))
+        if self.preset.network == "turning":
+            _, due = self._due(batch, self.steps_of(Carry(batch)))
+            counts = torch.stack([due[..., 0].sum(), due[..., 1:].sum()]) / self.preset.batch_size
+            batch["losses"] = counts.expand(self.preset.batch_size, -1)
+        return batch
 
     def targets(self, batch: Batch) -> Tensor:
         return batch["ages"].gather(1, batch["asked"][:, None])[:, 0]
@@ -45,14 +51,19 @@ class AgesExperiment(Experiment[AgesPreset]):
     def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
         if self.preset.network == "paper":
             return super().loss(outputs, batch)
-        persons = torch.cat([batch["asked"][:, None], batch["facts"][..., :2].flatten(1)], dim=1)  # (n, 17)
-        ages, distances = batch["ages"].gather(1, persons), batch["distances"].gather(1, persons)
-        steps = torch.arange(1, len(outputs) + 1)[:, None, None]
-        due = (steps >= distances) & (distances <= self.longest)
+        persons, due = self._due(batch, len(outputs))
+        ages = batch["ages"].gather(1, persons)
         losses = F.cross_entropy(outputs.flatten(0, 2), ages.repeat(len(outputs), 1).flatten(), reduction="none")
         losses = losses.view(due.shape) * due
-        asked, facts = losses[..., 0].sum() / due[..., 0].sum(), losses[..., 1:].sum() / due[..., 1:].sum()
+        asked, facts = torch.stack([losses[..., 0].sum(), losses[..., 1:].sum()]) / batch["losses"].sum(0)
         return asked + self.preset.facts_loss * facts
+
+    def _due(self, batch: Batch, steps: int) -> tuple[Tensor, Tensor]:
+        """The 17 persons whose ages are answered (n, 17), and which answers count (steps, n, 17)."""
+        persons = torch.cat([batch["asked"][:, None], batch["facts"][..., :2].flatten(1)], dim=1)
+        distances = batch["distances"].gather(1, persons)
+        step = torch.arange(1, steps + 1)[:, None, None]
+        return persons, (step >= distances) & (distances <= self.longest)
 
     def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
         last = outputs[-1] if outputs.dim() == 3 else outputs[-1, :, 0]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rrn.errors import InputError
+from rrn.figures import pyplot, save
 from rrn.storage import write_atomically
 from rrn.tasks.pretty_clevr.data import COLOURS, OBJECT_RADIUS, SHAPES, Scene, Scenes, describe_question
 
@@ -158,6 +159,36 @@ def draw_question(path: str | Path, scene: Scene, start: int, jumps: int) -> Non
         0.5, 0.945, describe_question(scene, start, jumps), ha="center", va="center", fontsize=14, weight="bold"
     )
     _save(figure, path)
+
+
+def draw_result(result: dict[str, Any], path: str | Path) -> None:
+    """The paper's figure: accuracy against jumps, a line for each number of steps, beside RN, MLP and random.
+
+    With the paper's own network beside the one measured, each has its panel.
+    """
+    plt = pyplot()
+    beside = result["beside"]
+    panels = {"pretty-clevr-paper": beside["pretty-clevr-paper"]} if "pretty-clevr-paper" in beside else {}
+    panels |= {result["preset"]: result}
+    figure, all_axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels), 3.8), sharey=True, squeeze=False)
+    for axes, (name, shown) in zip(all_axes[0], panels.items(), strict=True):
+        by_jumps = shown["accuracy_by_jumps_and_steps"]
+        jumps = [int(n) for n in by_jumps]
+        steps = list(next(iter(by_jumps.values())))
+        for index, t in enumerate(steps):
+            shade = plt.cm.viridis(0.9 * index / max(len(steps) - 1, 1))
+            heights = [by_jumps[str(n)][t] for n in jumps]
+            axes.plot(jumps, heights, "o-", color=shade, markersize=4, label=f"{t} step{'s' * (t != '1')}")
+        for baseline, label, dashes in (("pretty-clevr-rn", "RN", "--"), ("pretty-clevr-mlp", "MLP", "-.")):
+            if baseline in beside and baseline != name:
+                heights = [beside[baseline]["accuracy_by_jumps"][str(n)] for n in jumps]
+                axes.plot(jumps, heights, dashes, color="0.35", marker="s", markersize=3, label=label)
+        axes.axhline(result["random"], color="black", linestyle=":", label="random")
+        axes.set(xlabel="jumps", ylim=(0, 1.02), xticks=jumps)
+        axes.set_title(f"{name} ({shown['parameters']:,} parameters)", fontsize=10)
+        axes.legend(fontsize=8, loc="lower left" if shown is result else "upper right")
+    all_axes[0][0].set_ylabel("accuracy")
+    save(figure, path)
 
 
 class _Arrow(NamedTuple):

@@ -1,0 +1,162 @@
+"""Tasks 2, 3 and 5-8: people carry things about. Each ``ask_*`` returns a question on the world, or None."""
+
+from random import Random
+
+from rrn.tasks.babi.stories import Question, Story
+from rrn.tasks.babi.worlds import (
+    ACTORS,
+    DROP,
+    GET,
+    GIVE,
+    GIVERS,
+    IS_IN,
+    MOVE,
+    NOBODY,
+    PLACES,
+    THINGS,
+    TRIES,
+    UNKNOWN,
+    CarryingWorld,
+    other,
+    pick,
+    setting,
+    tell,
+)
+
+NUMBERS = ("none", "one", "two", "three")
+WHERE_IS_THING = tuple(f"Where is the {thing}?" for thing in THINGS)
+WHERE_WAS_THING = tuple(tuple(f"Where was the {thing} before the {place}?" for place in PLACES) for thing in THINGS)
+HOW_MANY = tuple(f"How many objects is {actor} carrying?" for actor in ACTORS)
+WHAT_CARRYING = tuple(f"What is {actor} carrying?" for actor in ACTORS)
+
+
+def ask_where_thing_is(world: CarryingWorld) -> Question | None:
+    candidates: list[tuple[int, int]] = []
+    for index in world.recent():
+        kind, _, thing, _ = world.events[index]
+        if kind == MOVE:
+            continue
+        if world.holder[thing] == NOBODY:
+            move = world.move_before_drop[thing]
+        else:
+            carried = world.carried_moves[thing]
+            move = carried[-1] if carried else UNKNOWN
+        if move != UNKNOWN:
+            candidates.append((thing, move))
+    if not candidates:
+        return None
+    thing, move = pick(world.random, candidates)
+    answer = PLACES[world.events[move][2]]
+    return Question(WHERE_IS_THING[thing], answer, (world.last_handling[thing], move), len(world.facts))
+
+
+def ask_where_thing_was(world: CarryingWorld) -> Question | None:
+    events = world.events
+    things = [
+        event[2]
+        for event in events[world.recent().start :]
+        if event[0] != MOVE and len(world.carried_moves[event[2]]) > 1
+    ]
+    if not things:
+        return None
+    random = world.random
+    for _ in range(TRIES):
+        thing = pick(random, things)
+        carried = world.carried_moves[thing]
+        place = events[pick(random, carried)][2]
+        visit = max(n for n, move in enumerate(carried) if events[move][2] == place)
+        if visit > 0:
+            before = carried[visit - 1]
+            support = (world.last_handling[thing], carried[visit], before)
+            return Question(WHERE_WAS_THING[thing][place], PLACES[events[before][2]], support, len(world.facts))
+    return None
+
+
+def ask_about_give(world: CarryingWorld) -> Question | None:
+    gives = [
+        index
+        for index in world.recent()
+        if world.events[index][0] == GIVE and world.last_give[world.events[index][2]] == index
+    ]
+    if not gives:
+        return None
+    index = pick(world.random, gives)
+    _, giver_number, thing_number, recipient_number = world.events[index]
+    giver, recipient, thing = GIVERS[giver_number], GIVERS[recipient_number], THINGS[thing_number]
+    form = int(world.random() * 6)
+    if form < 2:
+        text, answer = f"What did {giver} give to {recipient}?", thing
+    elif form == 2:
+        text, answer = f"Who gave the {thing}?", giver
+    elif form == 3:
+        text, answer = f"Who gave the {thing} to {recipient}?", giver
+    elif form == 4:
+        text, answer = f"Who received the {thing}?", recipient
+    else:
+        text, answer = f"Who did {giver} give the {thing} to?", recipient
+    return Question(text, answer, (index,), len(world.facts))
+
+
+def ask_whether_in_place(world: CarryingWorld) -> Question | None:
+    movers = [world.events[index][1] for index in world.recent() if world.events[index][0] == MOVE]
+    if not movers:
+        return None
+    actor = pick(world.random, movers)
+    place = world.place[actor]
+    true = world.random() < 0.5
+    asked = place if true else other(world.random, len(PLACES), place)
+    return Question(IS_IN[actor][asked], "yes" if true else "no", (world.last_move[actor],), len(world.facts))
+
+
+def recent_handler(world: CarryingWorld) -> int | None:
+    """Who did something to a thing, drawn from the recent facts."""
+    actors = [world.events[index][1] for index in world.recent() if world.events[index][0] in (GET, DROP, GIVE)]
+    return pick(world.random, actors) if actors else None
+
+
+def ask_how_many(world: CarryingWorld) -> Question | None:
+    actor = recent_handler(world)
+    if actor is None:
+        return None
+    support = sorted(index for indices in world.handlings[actor].values() for index in indices)
+    return Question(HOW_MANY[actor], NUMBERS[world.holder.count(actor)], tuple(support), len(world.facts))
+
+
+def ask_what_carried(world: CarryingWorld) -> Question | None:
+    actor = recent_handler(world)
+    if actor is None:
+        return None
+    handled = world.handlings[actor]
+    answer = ",".join(THINGS[thing] for thing in handled if world.holder[thing] == actor) or "nothing"
+    support = tuple(index for indices in handled.values() for index in indices)
+    return Question(WHAT_CARRYING[actor], answer, support, len(world.facts))
+
+
+CARRYING = setting(ACTORS)
+SELDOM_THERE = setting(ACTORS, there_after_get=0.2)
+GIVING = setting(GIVERS, kinds=4)
+COUNTED = setting(ACTORS, kinds=4)
+
+
+def two_supporting_facts(random: Random) -> Story:
+    return tell(2, CARRYING, ask_where_thing_is, random)
+
+
+def three_supporting_facts(random: Random) -> Story:
+    return tell(3, SELDOM_THERE, ask_where_thing_was, random)
+
+
+def three_arg_relations(random: Random) -> Story:
+    return tell(5, GIVING, ask_about_give, random)
+
+
+def yes_no_questions(random: Random) -> Story:
+    return tell(6, CARRYING, ask_whether_in_place, random)
+
+
+def counting(random: Random) -> Story:
+    return tell(7, COUNTED, ask_how_many, random)
+
+
+def lists_sets(random: Random) -> Story:
+    return tell(8, CARRYING, ask_what_carried, random)

@@ -1,0 +1,326 @@
+"""Tasks 4 and 15-20: small worlds of their own, from rooms in a line to what makes people get up."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from random import Random
+
+from rrn.tasks.babi.stories import Question, Story
+from rrn.tasks.babi.worlds import GET_VERBS, PLACES, draw, moves, other, pick, table
+
+Offset = tuple[int, int]
+Edge = tuple[int, int]
+
+COMPASS: dict[Offset, str] = {(0, 1): "north", (0, -1): "south", (1, 0): "east", (-1, 0): "west"}
+DIRECTIONS = tuple(COMPASS)
+
+
+def opposite(offset: Offset) -> Offset:
+    return (-offset[0], -offset[1])
+
+
+ROOM_RELATIONS = {
+    (upper, offset, lower): f"The {upper} is {name} of the {lower}."
+    for upper in PLACES
+    for lower in PLACES
+    for offset, name in COMPASS.items()
+    if upper != lower
+}
+
+
+def edges_in_random_order(rng: Random, neighbours: Sequence[Sequence[int]], edges: int) -> list[Edge]:
+    """Each edge of a graph once, as it turns up when a node and then a neighbour of it are drawn again and again.
+
+    Each is (node drawn, neighbour): a node with fewer neighbours is likelier to be the one drawn.
+    """
+    random = rng.random
+    drawn: list[Edge] = []
+    while len(drawn) < edges:
+        node = int(random() * len(neighbours))
+        neighbour = pick(random, neighbours[node])
+        if (node, neighbour) not in drawn and (neighbour, node) not in drawn:
+            drawn.append((node, neighbour))
+    return drawn
+
+
+LINE = ((1,), (0, 2), (1,))
+"""Three things in a row: the neighbours of each; 1 is the middle."""
+
+
+def two_arg_relations(rng: Random) -> Story:
+    random = rng.random
+    rooms = draw(random, PLACES, 3)
+    along = pick(random, DIRECTIONS)
+    back = opposite(along)
+    relations = [
+        (rooms[first], along if first > second else back, rooms[second])
+        for first, second in edges_in_random_order(rng, LINE, 2)
+    ]
+    asked = int(random() * 2)
+    subject, direction, place = relations[asked]
+    if random() < 0.5:
+        text = f"What is {COMPASS[direction]} of the {place}?"
+    else:
+        text = f"What is the {place} {COMPASS[opposite(direction)]} of?"
+    facts = [ROOM_RELATIONS[relation] for relation in relations]
+    return Story(4, facts, [Question(text, subject, (asked,), 2)])
+
+
+PREY = ("mouse", "sheep", "wolf", "cat")
+PREY_PLURAL = ("mice", "sheep", "wolves", "cats")
+PREY_OWNERS = ("Gertrude", "Winona", "Jessica", "Emily")
+AFRAID = tuple(
+    tuple(f"{fearing.capitalize()} are afraid of {feared}." for feared in PREY_PLURAL) for fearing in PREY_PLURAL
+)
+IS_PREY = table(PREY_OWNERS, PREY, ["{who} is a {what}."])
+WHAT_AFRAID = tuple(f"What is {person.lower()} afraid of?" for person in PREY_OWNERS)
+
+
+def basic_deduction(rng: Random) -> Story:
+    random = rng.random
+    fears: dict[int, tuple[int, int]] = {}
+    """Of each kind stated: the kind it fears, and the fact that says so."""
+    kinds: dict[int, tuple[int, int]] = {}
+    facts: list[str] = []
+    while len(facts) < 8:
+        if random() < 0.5:
+            animal = int(random() * 4)
+            if animal not in fears:
+                feared = other(random, 4, animal)
+                fears[animal] = (feared, len(facts))
+                facts.append(AFRAID[animal][feared])
+        else:
+            person, animal = int(random() * 4), int(random() * 4)
+            if person not in kinds and animal in fears:
+                kinds[person] = (animal, len(facts))
+                facts.append(IS_PREY[person][animal][0])
+    questions = []
+    for _ in range(4):
+        person = int(random() * 4)
+        animal, is_fact = kinds[person]
+        feared, fear_fact = fears[animal]
+        questions.append(Question(WHAT_AFRAID[person], PREY[feared], (is_fact, fear_fact), 8))
+    return Story(15, facts, questions)
+
+
+SPECIES = ("swan", "lion", "frog", "rhino")
+COLOURS = ("gray", "white", "yellow", "green")
+NAMED = ("Lily", "Bernhard", "Greg", "Julius", "Brian")
+IS_SPECIES = table(NAMED, SPECIES, ["{who} is a {what}."])
+IS_COLOUR = table(NAMED, COLOURS, ["{who} is {what}."])
+WHAT_COLOUR = tuple(f"What color is {person}?" for person in NAMED)
+
+
+def basic_induction(rng: Random) -> Story:
+    """The colour of a species is drawn anew with each of its animals, so animals of a kind may differ in colour."""
+    random = rng.random
+    while True:
+        colour_of_species = [0] * 4
+        species: dict[int, tuple[int, int]] = {}
+        """Of each person: the species, and the fact that says so."""
+        colours: dict[int, tuple[int, int]] = {}
+        facts: list[str] = []
+        while len(facts) < 9:
+            person = int(random() * 5)
+            if random() < 0.5:
+                if person not in species:
+                    kind = int(random() * 4)
+                    colour_of_species[kind] = int(random() * 4)
+                    species[person] = (kind, len(facts))
+                    facts.append(IS_SPECIES[person][kind][0])
+            elif person in species and person not in colours and len(colours) < 4:
+                colour = colour_of_species[species[person][0]]
+                colours[person] = (colour, len(facts))
+                facts.append(IS_COLOUR[person][colour][0])
+        asked = next(person for person in range(5) if person not in colours)
+        kind, asked_fact = species[asked]
+        alike = [person for person in range(5) if person != asked and species[person][0] == kind]
+        if len(alike) in (1, 3, 4):
+            break
+    latest = max(alike, key=lambda person: species[person][1])
+    colour, colour_fact = colours[latest]
+    support = (asked_fact, species[latest][1], colour_fact)
+    return Story(16, facts, [Question(WHAT_COLOUR[asked], COLOURS[colour], support, 9)])
+
+
+SHAPES = ("triangle", "pink rectangle", "red square", "blue square", "yellow square", "red sphere")
+RELATIVE: dict[Offset, str] = {
+    (0, 1): "above",
+    (0, -1): "below",
+    (-1, 0): "to the left of",
+    (1, 0): "to the right of",
+}
+SHAPE_RELATIONS = {
+    (first, offset, second): f"The {first} is {name} the {second}."
+    for first in SHAPES
+    for second in SHAPES
+    for offset, name in RELATIVE.items()
+}
+IS_SHAPE = {key: f"Is the {key[0]} {RELATIVE[key[1]]} the {key[2]}?" for key in SHAPE_RELATIONS}
+
+
+def positional_reasoning(rng: Random) -> Story:
+    """Unlike in the tasks with rooms, of each two neighbours the one drawn first is named second."""
+    random = rng.random
+    shapes = draw(random, SHAPES, 3)
+    ends = draw(random, DIRECTIONS, 2)
+    cells = (ends[0], (0, 0), ends[1])
+    facts: list[str] = []
+    fact_of_end = [0, 0, 0]
+    for neighbour, node in edges_in_random_order(rng, LINE, 2):
+        offset = (cells[node][0] - cells[neighbour][0], cells[node][1] - cells[neighbour][1])
+        fact_of_end[neighbour if node == 1 else node] = len(facts)
+        facts.append(SHAPE_RELATIONS[shapes[node], offset, shapes[neighbour]])
+    questions = []
+    for _ in range(8):
+        first, second = (0, 2) if random() < 0.5 else (2, 0)
+        x, y = cells[first][0] - cells[second][0], cells[first][1] - cells[second][1]
+        answer = random() < 0.5
+        relation = pick(random, [way for way in RELATIVE if (way[0] * x + way[1] * y > 0) == answer])
+        text = IS_SHAPE[shapes[first], relation, shapes[second]]
+        questions.append(Question(text, "yes" if answer else "no", (fact_of_end[first], fact_of_end[second]), 2))
+    return Story(17, facts, questions)
+
+
+SMALL_THINGS = ("chocolate", "box of chocolates")
+BIG_THINGS = ("box", "chest", "container", "suitcase")
+SIZED = SMALL_THINGS + BIG_THINGS
+SIZE_FACTS = {
+    (small, big): (f"The {small} fits inside the {big}.", f"The {big} is bigger than the {small}.")
+    for small in SIZED
+    for big in SIZED
+    if small != big
+}
+SIZE_QUESTIONS = {
+    (small, big): (f"Does the {small} fit in the {big}?", f"Is the {big} bigger than the {small}?")
+    for small, big in SIZE_FACTS
+}
+"""Both ask whether ``small`` is smaller than ``big``."""
+SIZE_TRIES = 100
+RESTATED = 0.6
+"""How often a fact that is stated again later gives way, as support, to its last repetition."""
+
+
+def size_question(rng: Random, order: Sequence[str], pairs: list[Edge]) -> Question | None:
+    """Draw a fact and one of its two things; the other thing leads on to the first other fact that mentions it.
+
+    ``pairs`` holds the facts so far as (smaller, bigger), indices into ``order``. None if the two facts do not make
+    a chain from one size over a second to a third.
+    """
+    random = rng.random
+    index = int(random() * len(pairs))
+    pair = pairs[index]
+    if pairs.count(pair) > 1 and random() < RESTATED:
+        index = max(n for n, stated in enumerate(pairs) if stated == pair)
+    end = int(random() * 2)
+    bigger, middle = pair[end], pair[1 - end]
+    for onward, (low, high) in enumerate(pairs):
+        if onward != index and middle in (low, high):
+            smaller = high if middle == low else low
+            if (bigger < middle) != (middle < smaller):
+                return None
+            text = pick(random, SIZE_QUESTIONS[order[smaller], order[bigger]])
+            return Question(text, "yes" if smaller < bigger else "no", (index, onward), len(pairs))
+    return None
+
+
+def size_reasoning(rng: Random) -> Story:
+    random = rng.random
+    order = SMALL_THINGS + tuple(draw(random, BIG_THINGS, 4))
+    pairs: list[Edge] = []
+    facts: list[str] = []
+    questions: list[Question] = []
+    asked = 0
+    while asked < 5:
+        for _ in range(5):
+            first = int(random() * 6)
+            second = other(random, 6, first)
+            pair = (first, second) if first < second else (second, first)
+            pairs.append(pair)
+            facts.append(pick(random, SIZE_FACTS[order[pair[0]], order[pair[1]]]))
+        asked = 0
+        for _ in range(SIZE_TRIES):
+            question = size_question(rng, order, pairs)
+            if question is not None:
+                questions.append(question)
+                asked += 1
+                if asked == 5:
+                    break
+    return Story(18, facts, questions)
+
+
+DECOYS = 3
+
+
+def path_finding(rng: Random) -> Story:
+    """The path 0-1-2 among six rooms; 3 to 5 are decoys, each beside a room of the path."""
+    random = rng.random
+    rooms = draw(random, PLACES, 6)
+    there = pick(random, DIRECTIONS)
+    onward = pick(random, [way for way in DIRECTIONS if way != opposite(there)])
+    towards: dict[Edge, Offset] = {}
+    """Of each edge, both ways: the direction in which the second room lies from the first."""
+    neighbours: list[list[int]] = [[] for _ in rooms]
+
+    def join(room: int, way: Offset, neighbour: int) -> None:
+        towards[room, neighbour] = way
+        towards[neighbour, room] = opposite(way)
+        neighbours[room].append(neighbour)
+        neighbours[neighbour].append(room)
+
+    join(0, there, 1)
+    join(1, onward, 2)
+    taken = {(0, there), (1, opposite(there)), (1, onward), (2, opposite(onward))}
+    free = [(room, way) for room in range(3) for way in DIRECTIONS if (room, way) not in taken]
+    for decoy, (room, way) in enumerate(draw(random, free, DECOYS), start=3):
+        join(room, way, decoy)
+    facts: list[str] = []
+    support = [0, 0]
+    for room, neighbour in edges_in_random_order(rng, neighbours, 5):
+        for step, path_edge in enumerate(pairwise((0, 1, 2))):
+            if path_edge in ((room, neighbour), (neighbour, room)):
+                support[step] = len(facts)
+        facts.append(ROOM_RELATIONS[rooms[room], towards[neighbour, room], rooms[neighbour]])
+    answer = f"{COMPASS[there][0]},{COMPASS[onward][0]}"
+    text = f"How do you go from the {rooms[0]} to the {rooms[2]}?"
+    return Story(19, facts, [Question(text, answer, tuple(support), 5)])
+
+
+MOTIVATED = ("Jason", "Antoine", "Sumit", "Yann")
+MOTIVES = ("hungry", "thirsty", "bored", "tired")
+GOALS = ("kitchen", "kitchen", "garden", "bedroom")
+WANTED = ("apple", "milk", "football", "pajamas")
+FEELS = table(MOTIVATED, MOTIVES, ["{who} is {what}."])
+GOES = moves(MOTIVATED, GOALS)
+GETS = table(MOTIVATED, WANTED, [f"{{who}} {verb} the {{what}} there." for verb in GET_VERBS])
+WHERE_WILL_GO = tuple(f"Where will {person.lower()} go?" for person in MOTIVATED)
+WHY_GO = tuple(tuple(f"Why did {person.lower()} go to the {goal}?" for goal in GOALS) for person in MOTIVATED)
+WHY_GET = tuple(tuple(f"Why did {person.lower()} get the {wanted}?" for wanted in WANTED) for person in MOTIVATED)
+
+
+def agents_motivations(rng: Random) -> Story:
+    random = rng.random
+    motive = [int(random() * 4) for _ in MOTIVATED]
+    steps = [0] * 4
+    taken = [False] * 4
+    first_fact = [0] * 4
+    facts: list[str] = []
+    questions: list[Question] = []
+    while True:
+        able = [p for p in range(4) if steps[p] < 2 or (steps[p] == 2 and not taken[motive[p]])]
+        if not able:
+            return Story(20, facts, questions)
+        person = pick(random, able)
+        feeling = motive[person]
+        if steps[person] == 0:
+            first_fact[person] = len(facts)
+            facts.append(FEELS[person][feeling][0])
+            text, answer = WHERE_WILL_GO[person], GOALS[feeling]
+        elif steps[person] == 1:
+            facts.append(pick(random, GOES[person][feeling]))
+            text, answer = WHY_GO[person][feeling], MOTIVES[feeling]
+        else:
+            taken[feeling] = True
+            facts.append(pick(random, GETS[person][feeling]))
+            text, answer = WHY_GET[person][feeling], MOTIVES[feeling]
+        steps[person] += 1
+        questions.append(Question(text, answer, (first_fact[person],), len(facts)))

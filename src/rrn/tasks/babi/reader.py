@@ -1,0 +1,153 @@
+"""The official bAbI files, from a folder or a tar archive."""
+
+import re
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from rrn.errors import InputError
+from rrn.tasks.babi.stories import TASKS, Question, Story
+
+SPLITS = ("train", "valid", "test")
+VARIANTS = ("en-valid-10k", "en-valid", "en-10k", "en")
+"""Folders of the official release, the one preferred first. Only the ``en-valid`` ones have valid files."""
+
+FILE_NAME = re.compile(r"qa(\d+)(?:_[^/]*)?_(train|valid|test)\.txt")
+
+
+def parse_stories(text: str, task: int, source: str) -> list[Story]:
+    """The stories of one file's text; ``source`` is the file's name in error messages."""
+    stories: list[Story] = []
+    facts: list[str] = []
+    questions: list[Question] = []
+    fact_of_line: dict[int, int] = {}
+    previous = 0
+    lines = text.split("\n")
+    for line_number, line in enumerate(lines, start=1):
+        if not line.strip():
+            if any(later.strip() for later in lines[line_number:]):
+                raise InputError(f"{source}, line {line_number}: empty; every line is '<number> <sentence>'")
+            break
+        number_text, _, rest = line.partition(" ")
+        if not (number_text.isascii() and number_text.isdigit()) or not rest.strip():
+            raise InputError(f"{source}, line {line_number}: {line!r} is not '<number> <sentence>'")
+        number = int(number_text)
+        if number == 1:
+            facts, questions, fact_of_line = [], [], {}
+            stories.append(Story(task, facts, questions))
+        elif number != previous + 1 or previous == 0:
+            expected = f"1 or {previous + 1}" if previous else "1"
+            raise InputError(f"{source}, line {line_number}: numbered {number} where {expected} should follow")
+        previous = number
+        fields = rest.rstrip("\r").split("\t")
+        sentence = fields[0].strip()
+        if len(fields) == 1:
+            if sentence.endswith("?"):
+                raise InputError(
+                    f"{source}, line {line_number}: a question without tabs; "
+                    "it should read '<number> <question><tab><answer><tab><supporting lines>'"
+                )
+            fact_of_line[number] = len(facts)
+            facts.append(sentence)
+            continue
+        if len(fields) != 3 or not sentence or not fields[1].strip():
+            raise InputError(
+                f"{source}, line {line_number}: {len(fields)} fields, or an empty one; "
+                "a question reads '<number> <question><tab><answer><tab><supporting lines>'"
+            )
+        support = []
+        for supporting in fields[2].split():
+            if not (supporting.isascii() and supporting.isdigit()) or int(supporting) not in fact_of_line:
+                raise InputError(
+                    f"{source}, line {line_number}: supporting line {supporting!r} is no earlier fact of its story"
+                )
+            support.append(fact_of_line[int(supporting)])
+        questions.append(Question(sentence, fields[1].strip(), tuple(support), len(facts)))
+    if not any(story.questions for story in stories):
+        raise InputError(f"{source}: holds no question; is it a bAbI file?")
+    return stories
+
+
+def choose_folder(found: dict[str, dict[int, str]], source: Path, split: str, variant: str | None) -> dict[int, str]:
+    """Of the folders that hold files of the split, the one meant: task number to file."""
+    if not found:
+        raise InputError(f"{source}: no bAbI {split} files in it; they are named like qa1_{split}.txt")
+    by_variant = {PurePosixPath(folder).name: files for folder, files in found.items()}
+    if variant is not None:
+        if variant in by_variant:
+            return by_variant[variant]
+        if len(found) == 1 and not any(name in VARIANTS for name in by_variant):
+            return next(iter(found.values()))
+        raise InputError(f"{source}: no folder {variant} with {split} files in it, but {', '.join(sorted(found))}")
+    if len(found) == 1:
+        return next(iter(found.values()))
+    for known in VARIANTS:
+        if known in by_variant:
+            return by_variant[known]
+    raise InputError(f"{source}: several folders hold {split} files; name one of {', '.join(sorted(found))}")
+
+
+def group_by_folder(names: Iterable[str], split: str, source: Path) -> dict[str, dict[int, str]]:
+    found: dict[str, dict[int, str]] = {}
+    for name in sorted(names):
+        path = PurePosixPath(name)
+        match = FILE_NAME.fullmatch(path.name)
+        if match is None or match[2] != split or int(match[1]) not in TASKS:
+            continue
+        files = found.setdefault(str(path.parent), {})
+        if int(match[1]) in files:
+            raise InputError(f"{source}: {files[int(match[1])]} and {name} are both task {match[1]}; remove one")
+        files[int(match[1])] = name
+    return found
+
+
+def select_tasks(files: dict[int, str], tasks: Iterable[int] | None, source: Path, split: str) -> dict[int, str]:
+    if tasks is None:
+        return dict(sorted(files.items()))
+    wanted = list(tasks)
+    missing = [task for task in wanted if task not in files]
+    if missing:
+        raise InputError(f"{source}: no {split} file of task {', '.join(map(str, missing))}")
+    return {task: files[task] for task in wanted}
+
+
+def decode(content: bytes, source: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{source}: not a text file in UTF-8 ({error})") from error
+
+
+def read_babi(
+    source: str | Path, split: str, tasks: Iterable[int] | None = None, variant: str | None = None
+) -> dict[int, list[Story]]:
+    """The stories of one split, by task: of all tasks that have a file, or of exactly the ``tasks`` named.
+
+    ``source`` is a tar archive or a folder that holds the files (``qa1_train.txt``,
+    ``qa1_single-supporting-fact_train.txt``), or holds folders that do, such as the whole official release, of which
+    ``variant`` names one; without a name the first of `VARIANTS` at hand that has the split.
+    """
+    source = Path(source)
+    if split not in SPLITS:
+        raise InputError(f"{split!r} is no part of bAbI; there are {', '.join(SPLITS)}")
+    stories = {}
+    if source.is_dir():
+        names = [path.relative_to(source).as_posix() for path in source.rglob("qa*.txt") if path.is_file()]
+        files = choose_folder(group_by_folder(names, split, source), source, split, variant)
+        for task, name in select_tasks(files, tasks, source, split).items():
+            path = source / name
+            stories[task] = parse_stories(decode(path.read_bytes(), str(path)), task, str(path))
+    elif source.is_file():
+        try:
+            with tarfile.open(source) as archive:
+                members = {member.name: member for member in archive.getmembers() if member.isfile()}
+                files = choose_folder(group_by_folder(members, split, source), source, split, variant)
+                for task, name in select_tasks(files, tasks, source, split).items():
+                    file = archive.extractfile(members[name])
+                    assert file is not None
+                    stories[task] = parse_stories(decode(file.read(), f"{source}:{name}"), task, f"{source}:{name}")
+        except (tarfile.TarError, EOFError, OSError) as error:
+            raise InputError(f"{source}: not a readable tar archive ({error})") from error
+    else:
+        raise InputError(f"{source}: no such folder or archive")
+    return stories

@@ -1,0 +1,237 @@
+"""What tasks 1-3 and 5-14 share: people, places, things, the verbs for them, and the world people carry things in.
+
+Sentences are looked up in tables built once, not formatted: the generator then hands out the same string objects
+again and again, which makes both it and the sentence table of `data.py` fast.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from rrn.tasks.babi.stories import Question, Story
+
+Choice = TypeVar("Choice")
+Table = tuple[tuple[tuple[str, ...], ...], ...]
+"""Sentences of one kind: ``table[actor][place or thing]`` is a tuple of the equally likely wordings."""
+
+ACTORS = ("John", "Mary", "Sandra", "Daniel")
+GIVERS = ("Mary", "Fred", "Bill", "Jeff")
+"""Whoever stands earlier in these two lists is given things first."""
+TOWNSPEOPLE = ("Bill", "Fred", "Julie", "Mary")
+PLACES = ("kitchen", "bathroom", "bedroom", "garden", "hallway", "office")
+TOWN_PLACES = ("kitchen", "bedroom", "office", "school", "park", "cinema")
+THINGS = ("apple", "football", "milk")
+PRONOUNS = {"Mary": "she", "John": "he", "Daniel": "he", "Sandra": "she"}
+
+MOVE_VERBS = ("went to", "went back to", "journeyed to", "moved to", "travelled to")
+GET_VERBS = ("picked up", "got", "took", "grabbed")
+DROP_VERBS = ("dropped", "left", "discarded", "put down")
+GIVE_VERBS = ("gave", "handed", "passed")
+THEN = ("Afterwards", "After that", "Following that", "Then")
+
+QUESTIONS_PER_STORY = 5
+FACTS_BETWEEN_QUESTIONS = 2
+RECENT = 5
+"""A question is about one of this many latest facts."""
+TRIES = 100
+
+THERE_AFTER_DROP = 0.2
+MOVE, GET, DROP, GIVE = range(4)
+NOBODY = -1
+UNKNOWN = -1
+
+
+def pick(random: Callable[[], float], choices: Sequence[Choice]) -> Choice:
+    return choices[int(random() * len(choices))]
+
+
+def other(random: Callable[[], float], count: int, excluded: int) -> int:
+    """One of ``range(count)`` but ``excluded``, uniformly."""
+    drawn = int(random() * (count - 1))
+    return drawn if drawn < excluded else drawn + 1
+
+
+def draw(random: Callable[[], float], choices: Sequence[Choice], count: int) -> list[Choice]:
+    """``count`` of the choices in random order. (`Random.sample` may change from one Python to the next.)"""
+    shuffled = list(choices)
+    for position in range(count):
+        swapped = position + int(random() * (len(shuffled) - position))
+        shuffled[position], shuffled[swapped] = shuffled[swapped], shuffled[position]
+    return shuffled[:count]
+
+
+def table(actors: Sequence[str], objects: Sequence[str], templates: Sequence[str]) -> Table:
+    """Fill every template's ``{who}`` and ``{what}``."""
+    return tuple(
+        tuple(tuple(template.format(who=who, what=what) for template in templates) for what in objects)
+        for who in actors
+    )
+
+
+def moves(actors: Sequence[str], places: Sequence[str]) -> Table:
+    return table(actors, places, [f"{{who}} {verb} the {{what}}." for verb in MOVE_VERBS])
+
+
+MOVES = moves(ACTORS, PLACES)
+WHERE_IS = tuple(f"Where is {actor}?" for actor in ACTORS)
+
+
+def is_in(actors: Sequence[str], places: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(f"Is {actor} in the {place}?" for place in places) for actor in actors)
+
+
+IS_IN = is_in(ACTORS, PLACES)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Who acts in a carrying world, in which words, and how often."""
+
+    actors: tuple[str, ...]
+    there_after_get: float
+    kinds: int
+    """How many kinds of action there are: move, get, drop and perhaps give, drawn alike until one is possible."""
+    moves: Table
+    gets: Table
+    gets_there: Table
+    drops: Table
+    drops_there: Table
+    gives: tuple[Table, ...]
+    """``gives[giver][thing][recipient]``: the wordings."""
+
+
+def setting(actors: tuple[str, ...], there_after_get: float = 1.0, kinds: int = 3) -> Setting:
+    gives = [f"{{who}} {verb} the {{what}} to " for verb in GIVE_VERBS]
+    return Setting(
+        actors=actors,
+        there_after_get=there_after_get,
+        kinds=kinds,
+        moves=moves(actors, PLACES),
+        gets=table(actors, THINGS, [f"{{who}} {verb} the {{what}}." for verb in GET_VERBS]),
+        gets_there=table(actors, THINGS, [f"{{who}} {verb} the {{what}} there." for verb in GET_VERBS]),
+        drops=table(actors, THINGS, [f"{{who}} {verb} the {{what}}." for verb in DROP_VERBS]),
+        drops_there=table(actors, THINGS, [f"{{who}} {verb} the {{what}} there." for verb in DROP_VERBS]),
+        gives=tuple(
+            tuple(
+                tuple(tuple(f"{beginning}{recipient}." for beginning in wordings) for recipient in actors)
+                for wordings in of_giver
+            )
+            for of_giver in table(actors, THINGS, gives)
+        ),
+    )
+
+
+class CarryingWorld:
+    """Four people who move about and carry things, starting from a hidden uniform placement of both.
+
+    An action is drawn as a whole (kind, actor, arguments) and drawn again if it is impossible, so who can do more
+    acts more often. Only a give is not drawn further: of the things whose holder has company the first is given to the
+    first of the company, so one thing goes back and forth until something else happens.
+
+    Besides the true state this keeps what questions need to know of the facts, by index of fact.
+    """
+
+    def __init__(self, setting: Setting, random: Callable[[], float]) -> None:
+        self.setting = setting
+        self.random = random
+        self.facts: list[str] = []
+        self.events: list[tuple[int, int, int, int]] = []
+        """Of each fact: kind, actor, place or thing, recipient (or `NOBODY`)."""
+        self.place = [int(random() * len(PLACES)) for _ in setting.actors]
+        self.thing_place = [int(random() * len(PLACES)) for _ in THINGS]
+        self.holder = [NOBODY] * len(THINGS)
+        self.last_move = [UNKNOWN] * len(setting.actors)
+        self.last_handling = [UNKNOWN] * len(THINGS)
+        """The latest get, drop or give of each thing."""
+        self.carried_moves: list[list[int]] = [[] for _ in THINGS]
+        """The moves of each thing in the hands that hold it, or last held it, since they got it."""
+        self.move_before_drop = [UNKNOWN] * len(THINGS)
+        self.last_give = [UNKNOWN] * len(THINGS)
+        self.handlings: list[dict[int, list[int]]] = [{} for _ in setting.actors]
+        """Of each actor: by thing, in the order first acquired, the facts in which the actor took or parted with it."""
+
+    def act(self) -> None:
+        """Let one more thing happen, and state it."""
+        random = self.random
+        setting = self.setting
+        holder = self.holder
+        index = len(self.facts)
+        while True:
+            kind = int(random() * setting.kinds)
+            actor = int(random() * 4)
+            recipient = NOBODY
+            if kind == MOVE:
+                target = int(random() * 6)
+                if target == self.place[actor]:
+                    continue
+                self.place[actor] = target
+                self.last_move[actor] = index
+                for thing in (0, 1, 2):
+                    if holder[thing] == actor:
+                        self.carried_moves[thing].append(index)
+                sentences = setting.moves[actor][target]
+            elif kind == GET:
+                here = self.place[actor]
+                things = [t for t in (0, 1, 2) if holder[t] == NOBODY and self.thing_place[t] == here]
+                if not things:
+                    continue
+                target = things[0] if len(things) == 1 else pick(random, things)
+                holder[target] = actor
+                self.carried_moves[target] = []
+                self.last_handling[target] = index
+                self.handlings[actor].setdefault(target, []).append(index)
+                there = setting.there_after_get == 1 or random() < setting.there_after_get
+                sentences = (setting.gets_there if there else setting.gets)[actor][target]
+            elif kind == DROP:
+                things = [t for t in (0, 1, 2) if holder[t] == actor]
+                if not things:
+                    continue
+                target = things[0] if len(things) == 1 else pick(random, things)
+                holder[target] = NOBODY
+                self.thing_place[target] = self.place[actor]
+                self.move_before_drop[target] = self.last_move[actor]
+                self.last_handling[target] = index
+                self.handlings[actor][target].append(index)
+                sentences = (setting.drops_there if random() < THERE_AFTER_DROP else setting.drops)[actor][target]
+            else:
+                gift = self.possible_give()
+                if gift is None:
+                    continue
+                actor, target, recipient = gift
+                holder[target] = recipient
+                self.carried_moves[target] = []
+                self.last_handling[target] = self.last_give[target] = index
+                self.handlings[actor][target].append(index)
+                self.handlings[recipient].setdefault(target, []).append(index)
+                sentences = setting.gives[actor][target][recipient]
+            self.facts.append(sentences[int(random() * len(sentences))])
+            self.events.append((kind, actor, target, recipient))
+            return
+
+    def possible_give(self) -> tuple[int, int, int] | None:
+        """Giver, thing and recipient of the only give that may happen now."""
+        for thing, giver in enumerate(self.holder):
+            if giver != NOBODY:
+                for recipient, place in enumerate(self.place):
+                    if recipient != giver and place == self.place[giver]:
+                        return giver, thing, recipient
+        return None
+
+    def recent(self) -> range:
+        """The facts a question may be drawn from."""
+        count = len(self.facts)
+        return range(count - RECENT if count > RECENT else 0, count)
+
+
+def tell(task: int, setting: Setting, ask: Callable[[CarryingWorld], Question | None], random: Random) -> Story:
+    """A story: two more facts, a question if there is one to ask, until five have been asked."""
+    world = CarryingWorld(setting, random.random)
+    questions: list[Question] = []
+    while len(questions) < QUESTIONS_PER_STORY:
+        for _ in range(FACTS_BETWEEN_QUESTIONS):
+            world.act()
+        question = ask(world)
+        if question is not None:
+            questions.append(question)
+    return Story(task, world.facts, questions)

@@ -1,0 +1,103 @@
+"""How Pretty-CLEVR is trained: a curriculum over the number of jumps."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rrn.tasks.pretty_clevr import data
+from rrn.tasks.pretty_clevr.evaluate import right_by_step
+from rrn.tasks.pretty_clevr.model import as_batch, build
+from rrn.tasks.pretty_clevr.presets import PrettyClevrPreset
+from rrn.training.experiment import Batch, Carry, Experiment, seeded
+
+VALIDATION = 8_000
+FURTHEST = data.JUMPS - 1
+MEMORY = 0.95
+"""Share of the running accuracy that an update leaves unchanged."""
+
+
+class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
+    """The curriculum asks for at most ``longest`` jumps, and the network takes two steps more than that at most.
+
+    The walking network has its loss of a question from the step on by which the walk can have arrived: one a jump.
+    """
+
+    def __init__(self, preset: PrettyClevrPreset) -> None:
+        super().__init__(preset)
+        self.longest = 0 if preset.curriculum else FURTHEST
+        self.running = 0.0
+        self.scenes: data.Scenes | None = None
+        valid = data.scenes("valid")
+        rng = seeded(preset.seed, 2)
+        self.validation = (valid, np.sort(rng.choice(len(valid) * data.QUESTIONS, VALIDATION, replace=False)))
+
+    def network(self) -> nn.Module:
+        return build(self.preset)
+
+    def sample(self, rng: np.random.Generator) -> Batch:
+        if self.scenes is None:
+            self.scenes = data.scenes("train", self.preset.scenes)
+        scene = rng.integers(len(self.scenes), size=self.preset.batch_size)
+        starts = rng.integers(data.STARTS, size=len(scene))
+        batch = as_batch(self.scenes, scene, starts * data.JUMPS + rng.integers(self.longest + 1, size=len(scene)))
+        if self.preset.augment:
+            batch["positions"] = torch.from_numpy(data.augment(batch["positions"].numpy(), rng))
+        return batch
+
+    def targets(self, batch: Batch) -> Tensor:
+        return batch["answer"]
+
+    def steps_of(self, carry: Carry) -> int:
+        return min(self.preset.steps, self.longest + 2)
+
+    def proceed(self, *_: object) -> None:
+        """A new batch at every update."""
+
+    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        if self.preset.network != "walking":
+            return super().loss(outputs, batch)
+        answers, walks = outputs.split([len(data.NAMES), data.JUMPS * data.OBJECTS], dim=-1)
+        walks = walks.unflatten(-1, (data.JUMPS, data.OBJECTS))
+        step = torch.arange(1, len(outputs) + 1)[:, None]
+        answer = _due_mean(answers, batch["answer"], step >= batch["jumps"].clamp(max=len(outputs)))
+        path = batch["path"]
+        walk = _due_mean(walks, path, (step[..., None] >= torch.arange(data.JUMPS)).expand(-1, *path.shape))
+        return answer + self.preset.walk_loss * walk
+
+    def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
+        right = (outputs[-1, :, : len(data.NAMES)].argmax(-1) == batch["answer"]).float()
+        furthest = batch["jumps"] == self.longest
+        at_furthest = right[furthest].mean() if furthest.any() else torch.tensor(self.running)
+        return {"accuracy": float(right.mean()), "furthest": float(at_furthest), "longest": float(self.longest)}
+
+    def observe(self, measures: dict[str, float]) -> None:
+        self.running = MEMORY * self.running + (1 - MEMORY) * measures["furthest"]
+        if self.running > self.preset.pass_mark and self.longest < FURTHEST:
+            self.longest, self.running = self.longest + 1, 0.0
+
+    def position(self) -> dict[str, float]:
+        return {"longest": self.longest, "running": self.running}
+
+    def restore(self, position: dict[str, float]) -> None:
+        self.longest, self.running = int(position["longest"]), position["running"]
+
+    def validate(self, network: nn.Module) -> dict[str, float]:
+        scenes, numbers = self.validation
+        right = right_by_step(network, scenes, numbers, self.preset.steps)[-1]
+        by_jumps = {f"jumps_{n}": float(right[numbers % data.JUMPS == n].mean()) for n in range(data.JUMPS)}
+        return {"score": float(right.mean()), **by_jumps, "longest": float(self.longest)}
+
+
+def _due_mean(logits: Tensor, targets: Tensor, due: Tensor) -> Tensor:
+    """The mean over questions of each one's mean cross-entropy where it is ``due``.
+
+    Logits (steps, n, …, classes), targets (n, …), due (steps, n, …). A mean a question first, so that the shares of a
+    batch that several processes work on add up to the whole.
+    """
+    every = F.cross_entropy(logits.movedim(-1, 1), targets.expand(len(logits), *targets.shape), reduction="none")
+    by_question = (every * due).transpose(0, 1).flatten(1).sum(1) / due.transpose(0, 1).flatten(1).sum(1)
+    return by_question.mean()
+
+
+make = PrettyClevrExperiment

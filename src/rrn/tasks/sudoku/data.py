@@ -1,0 +1,232 @@
+"""Data sets: generated puzzles, or the paper's sets from a pool of puzzles; written to a folder and read back."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rrn.errors import InputError
+from rrn.storage import read_dataset, write_dataset
+from rrn.tasks.sudoku.files import Progress, read_puzzles
+from rrn.tasks.sudoku.generator import GENERATOR_VERSION, add_givens, generate
+from rrn.tasks.sudoku.parallel import run_jobs
+from rrn.tasks.sudoku.symmetry import draw_relabellings, fingerprints
+
+PUZZLES_A_JOB = 1000
+MOST_EXTRA = 17
+PAPER_PER_GIVENS = {"train": 10_000, "valid": 1_000, "test": 1_000}
+_no_progress: Progress = lambda _what, _done, _total: None  # noqa: E731
+
+
+class PuzzleSet(NamedTuple):
+    """Puzzles and their solutions, uint8 (n, 81) each."""
+
+    puzzles: np.ndarray
+    solutions: np.ndarray
+
+    def givens(self) -> np.ndarray:
+        """The number of givens of each puzzle: (n,)."""
+        return (self.puzzles > 0).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class Pools:
+    """A pool file in three parts without relatives across them; ``rows`` are each part's places in the pool, which is
+    the file without its ``bad`` puzzles. ``relatives`` are the places of those in no part."""
+
+    sets: dict[str, PuzzleSet]
+    rows: dict[str, np.ndarray]
+    relatives: np.ndarray
+    bad: tuple[str, ...]
+    sha256: str
+
+
+def split_pool(
+    solutions: np.ndarray, *, test: int, valid: int, seed: int | None = None
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Split a pool, known by its solutions (n, 81), into test, valid and train; returns their rows, and those left out.
+
+    Test are the first rows, validation the next, training all the rest; with a ``seed`` the pool is shuffled before.
+    No part has a relative of another part's puzzle: puzzles count as relatives when any symmetry of Sudoku turns
+    the solution of one into the solution of the other. That covers equal puzzles, puzzles equal up to digits, order
+    of lines or transposition, and different puzzles of one grid, which extra givens would make alike. A relative of
+    a test puzzle is passed over for validation and training, one of a validation puzzle for training.
+    """
+    order = np.arange(len(solutions)) if seed is None else np.random.default_rng(seed).permutation(len(solutions))
+    grids = fingerprints(solutions)
+    test_rows, rest = order[:test], order[test:]
+    unrelated = rest[~np.isin(grids[rest], grids[test_rows])]
+    valid_rows, rest_of_unrelated = unrelated[:valid], unrelated[valid:]
+    train_rows = rest_of_unrelated[~np.isin(grids[rest_of_unrelated], grids[valid_rows])]
+    rows = {"train": train_rows, "valid": valid_rows, "test": test_rows}
+    if len(test_rows) < test or len(valid_rows) < valid or not len(train_rows):
+        raise InputError(
+            f"{len(solutions)} puzzles, relatives left out, do not give {test} for testing, {valid} for validation and "
+            "at least one for training; ask for smaller parts"
+        )
+    return rows, np.setdiff1d(order, np.concatenate(list(rows.values())))
+
+
+def read_pools(
+    pool_file: str | Path,
+    *,
+    test: int = 10_000,
+    valid: int = 1_000,
+    split_seed: int | None = None,
+    skip_bad: bool = False,
+    processes: int = 1,
+    progress: Progress = _no_progress,
+) -> Pools:
+    """Read a pool, prove every puzzle unique, and split it as `split_pool` does."""
+    pool = read_puzzles(pool_file, prove="all", skip_bad=skip_bad, processes=processes, progress=progress)
+    try:
+        rows, relatives = split_pool(pool.solutions, test=test, valid=valid, seed=split_seed)
+    except InputError as error:
+        raise InputError(f"{pool_file}: {error}") from error
+    sets = {name: PuzzleSet(pool.puzzles[part], pool.solutions[part]) for name, part in rows.items()}
+    return Pools(sets, rows, relatives, pool.bad, hashlib.sha256(Path(pool_file).read_bytes()).hexdigest())
+
+
+def sample_with_extra_givens(pool: PuzzleSet, count: int, extra: int, rng: np.random.Generator) -> PuzzleSet:
+    """``count`` puzzles drawn from the pool with replacement, ``extra`` givens added, the digits permuted."""
+    chosen = rng.integers(len(pool.puzzles), size=count)
+    puzzles, solutions = pool.puzzles[chosen], pool.solutions[chosen]
+    puzzles = add_givens(puzzles, solutions, extra, rng)
+    relabelled = draw_relabellings(count, rng)
+    return PuzzleSet(relabelled.apply(puzzles), relabelled.apply(solutions))
+
+
+def write_generated(
+    folder: str | Path,
+    count: int,
+    seed: int,
+    extra_givens: int | tuple[int, int] = (0, MOST_EXTRA),
+    processes: int = 1,
+    progress: Progress = _no_progress,
+) -> dict[str, Any]:
+    """Write a folder with one set, ``generated``, of `generate`'s puzzles; returns its sidecar.
+
+    The bytes depend on count, seed and extra givens, never on the number of processes.
+    """
+    if count < 1:
+        raise InputError(f"a set of {count} puzzles: ask for at least one")
+    sizes = [min(PUZZLES_A_JOB, count - start) for start in range(0, count, PUZZLES_A_JOB)]
+    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
+    generate(1, np.random.default_rng(0), extra_givens)  # checks the arguments, and compiles before processes start
+    parts = run_jobs(
+        _generate_job,
+        [(size, own, extra_givens) for size, own in zip(sizes, seeds, strict=True)],
+        processes,
+        _count_done("generating", sizes, progress),
+    )
+    about = {
+        "task": "sudoku",
+        "kind": "generated",
+        "generator_version": GENERATOR_VERSION,
+        "seed": seed,
+        "extra_givens": list(extra_givens) if isinstance(extra_givens, tuple) else [extra_givens, extra_givens],
+        "counts": {"generated": count},
+    }
+    return _write(folder, {"generated": _joined(parts)}, about)
+
+
+def write_paper_sets(
+    folder: str | Path,
+    pool_file: str | Path,
+    seed: int,
+    per_givens: Mapping[str, int] = PAPER_PER_GIVENS,
+    *,
+    test: int = 10_000,
+    valid: int = 1_000,
+    split_seed: int | None = None,
+    skip_bad: bool = False,
+    processes: int = 1,
+    progress: Progress = _no_progress,
+) -> dict[str, Any]:
+    """Write a folder with the sets ``train``, ``valid`` and ``test`` as the paper makes them; returns its sidecar.
+
+    The pool is split first (`read_pools`); then each set gets, for each of 0 to 17 extra givens in turn, as many
+    samples as ``per_givens`` says, drawn from its own part with replacement, the digits permuted.
+    """
+    unknown = set(per_givens) - set(PAPER_PER_GIVENS)
+    if unknown or any(count < 1 for count in per_givens.values()):
+        raise InputError(f"per_givens {dict(per_givens)}: must give at least one puzzle to some of train, valid, test")
+    pools = read_pools(
+        pool_file,
+        test=test,
+        valid=valid,
+        split_seed=split_seed,
+        skip_bad=skip_bad,
+        processes=processes,
+        progress=progress,
+    )
+    seeds = dict(zip(PAPER_PER_GIVENS, np.random.SeedSequence(seed).spawn(len(PAPER_PER_GIVENS)), strict=True))
+    sizes = [per_givens[name] for name in per_givens for _ in range(MOST_EXTRA + 1)]
+    report = _count_done("sampling", sizes, progress)
+    sets: dict[str, PuzzleSet] = {}
+    for name, count in per_givens.items():
+        parts = []
+        for extra, own in enumerate(seeds[name].spawn(MOST_EXTRA + 1)):
+            parts.append(sample_with_extra_givens(pools.sets[name], count, extra, np.random.default_rng(own)))
+            report(len(sets) * (MOST_EXTRA + 1) + extra)
+        sets[name] = _joined(parts)
+    about = {
+        "task": "sudoku",
+        "kind": "paper",
+        "generator_version": GENERATOR_VERSION,
+        "seed": seed,
+        "extra_givens": [0, MOST_EXTRA],
+        "per_givens": dict(per_givens),
+        "counts": {name: len(made.puzzles) for name, made in sets.items()},
+        "pool": {
+            "file": Path(pool_file).name,
+            "sha256": pools.sha256,
+            "split_seed": split_seed,
+            "parts": {name: len(rows) for name, rows in pools.rows.items()},
+            "relatives_left_out": len(pools.relatives),
+            "bad_left_out": list(pools.bad),
+        },
+    }
+    return _write(folder, sets, about)
+
+
+def read_sets(folder: str | Path) -> tuple[dict[str, PuzzleSet], dict[str, Any]]:
+    """The sets of a folder that `write_generated` or `write_paper_sets` wrote, by name, and its sidecar."""
+    arrays, about = read_dataset(folder)
+    if about.get("task") != "sudoku":
+        raise InputError(f"{folder}: a data set of {about.get('task', 'another task')}, not of sudoku")
+    return {name: PuzzleSet(arrays[f"{name}_puzzles"], arrays[f"{name}_solutions"]) for name in about["counts"]}, about
+
+
+def _generate_job(job: tuple[int, np.random.SeedSequence, int | tuple[int, int]]) -> PuzzleSet:
+    count, seed, extra_givens = job
+    return PuzzleSet(*generate(count, np.random.default_rng(seed), extra_givens))
+
+
+def _count_done(what: str, sizes: list[int], progress: Progress) -> Callable[[int], None]:
+    """A callback for the index of a finished part that reports how much of the whole is done."""
+    done = 0
+
+    def finished(index: int) -> None:
+        nonlocal done
+        done += sizes[index]
+        progress(what, done, sum(sizes))
+
+    return finished
+
+
+def _joined(parts: list[PuzzleSet]) -> PuzzleSet:
+    return PuzzleSet(
+        np.concatenate([part.puzzles for part in parts]), np.concatenate([part.solutions for part in parts])
+    )
+
+
+def _write(folder: str | Path, sets: dict[str, PuzzleSet], about: dict[str, Any]) -> dict[str, Any]:
+    arrays = {}
+    for name, made in sets.items():
+        arrays[f"{name}_puzzles"], arrays[f"{name}_solutions"] = made
+    write_dataset(folder, arrays, about)
+    return about

@@ -1,0 +1,135 @@
+"""How Sudoku is trained: on puzzles made on the spot, each kept until the network has solved it."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rrn.errors import InputError
+from rrn.tasks.sudoku.files import read_puzzles
+from rrn.tasks.sudoku.generator import add_givens, generate
+from rrn.tasks.sudoku.model import build
+from rrn.tasks.sudoku.presets import SudokuPreset
+from rrn.tasks.sudoku.solving import solve
+from rrn.tasks.sudoku.symmetry import random_symmetry
+from rrn.training.experiment import Batch, Carry, Experiment, Shard, seeded
+from rrn.updates import State
+
+VALIDATION = 256
+VALIDATION_SEED = 7
+
+
+class SudokuExperiment(Experiment[SudokuPreset]):
+    """With slots, a batch is carried on from update to update: each of its places holds a puzzle, how many steps it
+    has had and how many it may have, and gets a new puzzle as soon as the network solves it, or fails to in time."""
+
+    def __init__(self, preset: SudokuPreset) -> None:
+        super().__init__(preset)
+        self.validation: tuple[np.ndarray, np.ndarray] | None = None
+        self.pool: tuple[np.ndarray, np.ndarray] | None = None
+        if preset.slot_steps is not None and preset.network != "candidates":
+            raise InputError("--slot-steps: only the network on the candidate graph can be trained with slots")
+        if preset.pool is not None:
+            read = read_puzzles(preset.pool, prove="unsolved")
+            self.pool = read.puzzles, read.solutions
+
+    def network(self) -> nn.Module:
+        return build(self.preset)
+
+    def sample(self, rng: np.random.Generator) -> Batch:
+        puzzles, solutions = self.draw(self.preset.batch_size, rng)
+        batch = {"puzzle": torch.from_numpy(puzzles).long(), "solution": torch.from_numpy(solutions).long()}
+        if self.preset.slot_steps:
+            count = len(puzzles)
+            batch |= {"age": torch.zeros(count, dtype=torch.long), "limit": torch.full((count,), self._limit())}
+        return batch
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Puzzles and solutions (count, 81): generated, and some from the pool if there is one."""
+        from_pool = int(rng.binomial(count, self.preset.pool_share)) if self.pool else 0
+        puzzles, solutions = generate(count - from_pool, rng, self.preset.extra_givens)
+        if not self.pool or not from_pool:
+            return puzzles, solutions
+        rows = rng.integers(len(self.pool[0]), size=from_pool)
+        low, high = self.preset.pool_extra_givens
+        extra = rng.integers(low, high + 1, size=from_pool)
+        pooled = add_givens(self.pool[0][rows], self.pool[1][rows], extra, rng)
+        pooled, pooled_solutions = random_symmetry(pooled, self.pool[1][rows], rng)
+        order = rng.permutation(count)
+        return np.concatenate([puzzles, pooled])[order], np.concatenate([solutions, pooled_solutions])[order]
+
+    def targets(self, batch: Batch) -> Tensor:
+        first = 1 if self.preset.network == "candidates" else 0
+        return batch["solution"].flatten() - first
+
+    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        if self.preset.network != "candidates":
+            return super().loss(outputs, batch)
+        empty = (batch["puzzle"] == 0).flatten()
+        targets = self.targets(batch)[empty]
+        considered = outputs[:, empty] if self.preset.loss == "every" else outputs[-1:, empty]
+        return F.cross_entropy(considered.flatten(0, 1), targets.repeat(len(considered)))
+
+    def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
+        right = (outputs[-1].argmax(-1) == self.targets(batch)).view(-1, 81)
+        return {"cells": float(right.float().mean()), "solved": float(right.all(1).float().mean())}
+
+    def steps_of(self, carry: Carry) -> int:
+        return self.preset.segment or self.preset.steps if self.preset.slot_steps else super().steps_of(carry)
+
+    def begin(self, rng: np.random.Generator, shard: Shard) -> Carry:
+        return Carry(shard.take(self.sample(rng)))
+
+    def proceed(self, carry: Carry, outputs: Tensor, rng: np.random.Generator, shard: Shard) -> Carry | None:
+        if not self.preset.slot_steps:
+            return super().proceed(carry, outputs, rng, shard)
+        assert carry.state is not None
+        batch = dict(carry.batch)
+        batch["age"] = batch["age"] + len(outputs)
+        right = (outputs.argmax(-1) == self.targets(batch)).view(len(outputs), -1, 81).all(-1)
+        finished = (right[0] & right[-1]) | (batch["age"] >= batch["limit"])
+        count = int(finished.sum())
+        if not count:
+            return Carry(batch, carry.state, carry.done)
+        if shard.world > 1:
+            rng = np.random.default_rng([int(rng.integers(2**31)), shard.rank])
+        puzzles, solutions = self.draw(count, rng)
+        for name, fresh in (("puzzle", puzzles), ("solution", solutions)):
+            batch[name] = batch[name].clone()
+            batch[name][finished] = torch.from_numpy(fresh).long()
+        batch["age"] = batch["age"].masked_fill(finished, 0)
+        batch["limit"] = batch["limit"].masked_fill(finished, self._limit())
+        return Carry(batch, self._restart(carry.state, finished, rng), carry.done)
+
+    def _restart(self, state: State, finished: Tensor, rng: np.random.Generator) -> State:
+        """The state with the places of finished puzzles set back to the start, half of them to a noisy one."""
+
+        def reset(part: Tensor, noise: float) -> Tensor:
+            part = part.clone()
+            by_puzzle = part.view(len(finished), -1)
+            by_puzzle[finished] = 0
+            if noise:
+                noisy = finished & torch.from_numpy(rng.random(len(finished)) < 0.5)
+                drawn = rng.standard_normal((int(noisy.sum()), by_puzzle.shape[1]), dtype=np.float32)
+                by_puzzle[noisy] = torch.from_numpy(drawn) * noise
+            return part
+
+        return State(reset(state.h, 0.0), tuple(reset(part, self.preset.noise) for part in state.memory))
+
+    def _limit(self) -> int:
+        assert self.preset.slot_steps is not None
+        first, last = self.preset.slot_steps
+        return round(first + (last - first) * min(self.progress, 1.0))
+
+    def validate(self, network: nn.Module) -> dict[str, float]:
+        """On minimal puzzles made for this; the paper's networks on its easier mix of givens."""
+        if self.validation is None:
+            self.validation = generate(VALIDATION, seeded(VALIDATION_SEED), self.preset.extra_givens)
+        puzzles, solutions = self.validation
+        solved = solve(puzzles, network=network, max_steps=self.preset.steps, restarts=0)
+        cells = float((solved.grids == solutions).mean())
+        right = float((solved.grids == solutions).all(1).mean())
+        return {"score": right + 0.01 * cells, "solved": right, "cells": cells}
+
+
+make = SudokuExperiment

@@ -1,0 +1,374 @@
+"""The inner loops of solver and generator: compiled where numba is installed, plain Python where it is not.
+
+Both run this same source and give the same bytes; so everything here is integer arithmetic that stays below 2^63, on
+flat work arrays (numpy arrays when compiled, lists when not, which are faster to index in plain Python).
+
+The representation: for each digit d and each band b of three rows, ``candidates[3 * d + b]`` has 27 bits, one a cell
+of the band (bit 9 * row + column), set while the digit is still possible there. In these masks a digit's places in a
+band, seen as 3 rows x 3 boxes, must contain a permutation, and its places in a stack, seen as 3 bands x 3 columns,
+as well. Whatever lies outside every permutation is removed: all hidden singles and all locked candidates in one
+table of 512 entries.
+"""
+
+from collections.abc import Callable
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    COMPILED: bool
+    compiled: Callable[[Callable], Any]
+else:
+    try:
+        import numba
+
+        COMPILED = True
+
+        def compiled(function):
+            try:
+                return numba.njit(cache=True, nogil=True)(function)
+            except RuntimeError:  # nowhere to keep the cache: a read-only installation without a home directory
+                return numba.njit(nogil=True)(function)
+
+    except ImportError:
+        COMPILED = False
+
+        def compiled(function):
+            return function
+
+
+def _table(values: list[int]) -> Any:
+    return np.array(values, dtype=np.int64) if COMPILED else values
+
+
+@compiled
+def _compiled_integers(count: int) -> Any:
+    return np.zeros(count, dtype=np.int64)
+
+
+def _listed_integers(count: int) -> Any:
+    return [0] * count
+
+
+integers = _compiled_integers if COMPILED else _listed_integers
+
+BAND = (1 << 27) - 1
+ROW = (1 << 9) - 1
+COLUMN = 1 | 1 << 9 | 1 << 18
+CONTRADICTION, SOLVED, OPEN = 0, 1, 2
+
+
+def _boxes_of_row(row: int) -> int:
+    """Which of the three boxes a row of nine bits has bits in."""
+    return sum(1 << box for box in range(3) if row >> 3 * box & 7)
+
+
+def _within_permutations(places: int) -> int:
+    """Of 3 x 3 bits those that belong to a permutation made of them."""
+    kept = 0
+    for columns in permutations(range(3)):
+        chosen = sum(1 << 3 * row + column for row, column in enumerate(columns))
+        if chosen & places == chosen:
+            kept |= chosen
+    return kept
+
+
+def _cells_of_minirows(minirows: int) -> int:
+    """The 27 bits of a band below the 9 bits of its rows x boxes."""
+    return sum(7 << 3 * minirow for minirow in range(9) if minirows >> minirow & 1)
+
+
+BOXES_OF_ROW = _table([_boxes_of_row(row) for row in range(512)])
+WITHIN_PERMUTATIONS = _table([_within_permutations(places) for places in range(512)])
+CELLS_OF_MINIROWS = _table([_cells_of_minirows(minirows) for minirows in range(512)])
+SINGLE_IN_ROW = _table([row if row.bit_count() == 1 else 0 for row in range(512)])
+
+
+@compiled
+def _settle_digit(top: int, middle: int, bottom: int) -> tuple[int, int, int]:
+    """Remove one digit's places outside every permutation until nothing moves; (0, 0, 0) if none is left."""
+    while True:
+        rows = BOXES_OF_ROW[top & ROW] | BOXES_OF_ROW[top >> 9 & ROW] << 3 | BOXES_OF_ROW[top >> 18] << 6
+        top &= CELLS_OF_MINIROWS[WITHIN_PERMUTATIONS[rows]]
+        rows = BOXES_OF_ROW[middle & ROW] | BOXES_OF_ROW[middle >> 9 & ROW] << 3 | BOXES_OF_ROW[middle >> 18] << 6
+        middle &= CELLS_OF_MINIROWS[WITHIN_PERMUTATIONS[rows]]
+        rows = BOXES_OF_ROW[bottom & ROW] | BOXES_OF_ROW[bottom >> 9 & ROW] << 3 | BOXES_OF_ROW[bottom >> 18] << 6
+        bottom &= CELLS_OF_MINIROWS[WITHIN_PERMUTATIONS[rows]]
+        if top == 0 or middle == 0 or bottom == 0:
+            return 0, 0, 0
+
+        in_top = (top | top >> 9 | top >> 18) & ROW
+        in_middle = (middle | middle >> 9 | middle >> 18) & ROW
+        in_bottom = (bottom | bottom >> 9 | bottom >> 18) & ROW
+        left = WITHIN_PERMUTATIONS[in_top & 7 | (in_middle & 7) << 3 | (in_bottom & 7) << 6]
+        centre = WITHIN_PERMUTATIONS[in_top >> 3 & 7 | (in_middle >> 3 & 7) << 3 | (in_bottom >> 3 & 7) << 6]
+        right = WITHIN_PERMUTATIONS[in_top >> 6 | (in_middle >> 6) << 3 | (in_bottom >> 6) << 6]
+        if left == 0 or centre == 0 or right == 0:
+            return 0, 0, 0
+        to_top = left & 7 | (centre & 7) << 3 | (right & 7) << 6
+        to_middle = left >> 3 & 7 | (centre >> 3 & 7) << 3 | (right >> 3 & 7) << 6
+        to_bottom = left >> 6 | (centre >> 6) << 3 | (right >> 6) << 6
+        if to_top == in_top and to_middle == in_middle and to_bottom == in_bottom:
+            return top, middle, bottom
+        top &= to_top * COLUMN
+        middle &= to_middle * COLUMN
+        bottom &= to_bottom * COLUMN
+
+
+@compiled
+def _singles(band: int) -> int:
+    return SINGLE_IN_ROW[band & ROW] | SINGLE_IN_ROW[band >> 9 & ROW] << 9 | SINGLE_IN_ROW[band >> 18] << 18
+
+
+@compiled
+def _propagate(candidates: Any, settled: Any) -> int:
+    """Hidden singles, locked candidates and naked singles until nothing moves.
+
+    ``settled`` holds for each digit the candidates `_settle_digit` last left behind, so that only digits that have
+    lost some since are looked at again.
+
+    SOLVED is sound without a look at the rules: each digit has a place in each row, column and box, or it would be a
+    contradiction, and 81 candidates, one a cell, cannot be more than one for each.
+    """
+    while True:
+        moved = True
+        while moved:
+            moved = False
+            for digit in range(0, 27, 3):
+                top, middle, bottom = candidates[digit], candidates[digit + 1], candidates[digit + 2]
+                if top == settled[digit] and middle == settled[digit + 1] and bottom == settled[digit + 2]:
+                    continue
+                moved = True
+                top, middle, bottom = _settle_digit(top, middle, bottom)
+                if top == 0:
+                    return CONTRADICTION
+                others_top, others_middle, others_bottom = ~_singles(top), ~_singles(middle), ~_singles(bottom)
+                for other in range(0, 27, 3):
+                    candidates[other] &= others_top
+                    candidates[other + 1] &= others_middle
+                    candidates[other + 2] &= others_bottom
+                candidates[digit], candidates[digit + 1], candidates[digit + 2] = top, middle, bottom
+                settled[digit], settled[digit + 1], settled[digit + 2] = top, middle, bottom
+
+        filled = 0
+        for band in range(3):
+            once = twice = 0
+            for index in range(band, 27, 3):
+                twice |= once & candidates[index]
+                once |= candidates[index]
+            if once != BAND:
+                return CONTRADICTION
+            if twice == 0:
+                filled += 1
+                continue
+            naked = once & ~twice
+            for index in range(band, 27, 3):
+                places = candidates[index]
+                alone = places & naked
+                if alone == 0:
+                    continue
+                for row in (ROW, ROW << 9, ROW << 18):
+                    if alone & row and alone & row != places & row:
+                        places = places & ~row | alone & row
+                        moved = True
+                candidates[index] = places
+        if filled == 3:
+            return SOLVED
+        if not moved:
+            return OPEN
+
+
+@compiled
+def _draw(random: Any, below: int) -> int:
+    """A number from 0 to below - 1 by Marsaglia's xorshift128; ``random`` is its state, four words of 32 bits."""
+    mixed = random[0] ^ (random[0] << 11 & 0xFFFFFFFF)
+    random[0], random[1], random[2] = random[1], random[2], random[3]
+    random[3] = random[3] ^ random[3] >> 19 ^ mixed ^ mixed >> 8
+    return random[3] * below >> 32
+
+
+@compiled
+def _shuffle(numbers: Any, start: int, stop: int, random: Any) -> None:
+    for last in range(stop - 1, start, -1):
+        other = start + _draw(random, last + 1 - start)
+        numbers[last], numbers[other] = numbers[other], numbers[last]
+
+
+@compiled
+def _nth_bit(bits: int, which: int) -> int:
+    for _ in range(which):
+        bits &= bits - 1
+    return bits & -bits
+
+
+@compiled
+def _count_bits(bits: int) -> int:
+    count = 0
+    while bits:
+        bits &= bits - 1
+        count += 1
+    return count
+
+
+@compiled
+def _choose(candidates: Any, random: Any, at_random: bool) -> tuple[int, int]:
+    """Where to guess: (index into candidates, bit) of a digit in a cell with the fewest candidates left.
+
+    The first such cell and its lowest digit, or any of them and any digit when ``at_random``.
+    """
+    best_band, best_cells, best_size = 0, 0, 5
+    for band in range(3):
+        once = twice = thrice = four_times = 0
+        for index in range(band, 27, 3):
+            places = candidates[index]
+            four_times |= thrice & places
+            thrice |= twice & places
+            twice |= once & places
+            once |= places
+        if twice & ~thrice:
+            size, cells = 2, twice & ~thrice
+        elif thrice & ~four_times:
+            size, cells = 3, thrice & ~four_times
+        else:
+            size, cells = 4, four_times
+        if cells and (size < best_size or (at_random and size == best_size and _draw(random, band + 1) == 0)):
+            best_band, best_cells, best_size = band, cells, size
+    cell = _nth_bit(best_cells, _draw(random, _count_bits(best_cells)) if at_random else 0)
+    possible = 0
+    for digit in range(9):
+        if candidates[3 * digit + best_band] & cell:
+            possible |= 1 << digit
+    chosen = _nth_bit(possible, _draw(random, _count_bits(possible)) if at_random else 0)
+    for digit in range(9):
+        if chosen == 1 << digit:
+            return 3 * digit + best_band, cell
+    return -1, 0
+
+
+@compiled
+def _search(candidates: Any, settled: Any, stack: Any, grid: Any, limit: int, random: Any, at_random: bool) -> int:
+    """The number of solutions, counted up to ``limit``; the first one found goes to ``grid``.
+
+    ``stack`` has 29 places for each of the 81 guesses that can be open at once: candidates before it, digit, cell.
+    """
+    depth = count = 0
+    for index in range(27):
+        settled[index] = -1
+    while True:
+        status = _propagate(candidates, settled)
+        if status == OPEN:
+            index, cell = _choose(candidates, random, at_random)
+            saved = 29 * depth
+            for place in range(27):
+                stack[saved + place] = candidates[place]
+            stack[saved + 27] = index
+            stack[saved + 28] = cell
+            depth += 1
+            for other in range(index % 3, 27, 3):
+                candidates[other] &= ~cell
+            row = ROW if cell <= ROW else ROW << 9 if cell <= ROW << 9 else ROW << 18
+            candidates[index] = candidates[index] & ~row | cell
+            continue
+        if status == SOLVED:
+            if count == 0:
+                for index in range(27):
+                    first = index % 3 * 27
+                    for cell in range(27):
+                        if candidates[index] >> cell & 1:
+                            grid[first + cell] = index // 3 + 1
+            count += 1
+            if count == limit:
+                return count
+        if depth == 0:
+            return count
+        depth -= 1
+        saved = 29 * depth
+        for place in range(27):
+            candidates[place] = stack[saved + place]
+            settled[place] = stack[saved + place]
+        candidates[stack[saved + 27]] &= ~stack[saved + 28]
+
+
+@compiled
+def _load(grid: Any, candidates: Any) -> None:
+    """The candidates the givens of a grid leave, seen only along rows and in the cells themselves."""
+    for band in range(3):
+        empty = BAND
+        for index in range(band, 27, 3):
+            candidates[index] = 0
+        for place in range(27):
+            digit = grid[27 * band + place]
+            if digit:
+                candidates[3 * (digit - 1) + band] |= 1 << place
+                empty &= ~(1 << place)
+        for index in range(band, 27, 3):
+            given = candidates[index]
+            free = empty
+            for row in (ROW, ROW << 9, ROW << 18):
+                if given & row:
+                    free &= ~row
+            candidates[index] = given | free
+
+
+@compiled
+def solve_all(puzzles: Any, limit: int, solutions: Any, counts: Any) -> None:
+    """For each puzzle (n, 81) the number of solutions, up to ``limit``, and the first one found."""
+    candidates, settled, stack = integers(27), integers(27), integers(81 * 29)
+    grid, found, random = integers(81), integers(81), integers(4)
+    for number in range(len(puzzles)):
+        for cell in range(81):
+            grid[cell] = int(puzzles[number, cell])
+        _load(grid, candidates)
+        counts[number] = _search(candidates, settled, stack, found, limit, random, False)
+        if counts[number]:
+            for cell in range(81):
+                solutions[number, cell] = found[cell]
+
+
+@compiled
+def generate_all(seeds: Any, fewest_extra: int, most_extra: int, puzzles: Any, solutions: Any) -> None:
+    """One minimal puzzle with extra givens for each seed (n, 4), four words of 32 bits, not all zero.
+
+    The three boxes on the diagonal are filled at random, the rest by a search with random guesses; then each clue is
+    removed, in random order, if no second solution appears with another digit in its place.
+    """
+    candidates, settled, stack = integers(27), integers(27), integers(81 * 29)
+    grid, puzzle, other, order, random = integers(81), integers(81), integers(81), integers(81), integers(4)
+    for number in range(len(seeds)):
+        for word in range(4):
+            random[word] = int(seeds[number, word])
+        for cell in range(81):
+            order[cell] = cell
+            puzzle[cell] = 0
+        for box in range(3):
+            for place in range(9):
+                other[place] = place + 1
+            _shuffle(other, 0, 9, random)
+            for place in range(9):
+                puzzle[30 * box + 9 * (place // 3) + place % 3] = other[place]
+        _load(puzzle, candidates)
+        _search(candidates, settled, stack, grid, 1, random, True)
+
+        for cell in range(81):
+            puzzle[cell] = grid[cell]
+        _shuffle(order, 0, 81, random)
+        for step in range(81):
+            cell = order[step]
+            digit = grid[cell]
+            puzzle[cell] = 0
+            _load(puzzle, candidates)
+            candidates[3 * (digit - 1) + cell // 27] &= ~(1 << cell % 27)
+            if _search(candidates, settled, stack, other, 1, random, False):
+                puzzle[cell] = digit
+
+        extra = fewest_extra + _draw(random, most_extra - fewest_extra + 1)
+        _shuffle(order, 0, 81, random)
+        for step in range(81):
+            cell = order[step]
+            if extra and puzzle[cell] == 0:
+                puzzle[cell] = grid[cell]
+                extra -= 1
+        for cell in range(81):
+            puzzles[number, cell] = puzzle[cell]
+            solutions[number, cell] = grid[cell]

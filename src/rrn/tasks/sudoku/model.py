@@ -1,0 +1,184 @@
+"""The networks for Sudoku.
+
+All are called with a batch of puzzles and return, for every step, logits of shape (puzzles · 81, digits). Class 0 of
+the paper's networks stands for "empty" and is never right; ``first_digit`` says which class is the digit 1.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rrn.graphs import Graph
+from rrn.messages import Message
+from rrn.network import RRN
+from rrn.readouts import Readout
+from rrn.tasks.sudoku import fast
+from rrn.tasks.sudoku.graph import KINDS, CandidateGraph, cell_graph
+from rrn.tasks.sudoku.presets import SudokuPreset
+from rrn.training.experiment import Batch
+from rrn.updates import State, Update
+
+CLASSES = 4
+LARGEST = 6.0
+"""Units of the shared layer are cut off here: sums over groups feed back into it, and must not run away."""
+
+
+def build(preset: SudokuPreset) -> nn.Module:
+    return CandidateSudoku(preset) if preset.network == "candidates" else CellSudoku(preset)
+
+
+class CellSudoku(nn.Module):
+    """The paper's network, on the graph of cells; or, as "rn-graph", the relational network that sums everything."""
+
+    first_digit = 1
+
+    def __init__(self, preset: SudokuPreset) -> None:
+        super().__init__()
+        self.digit = nn.Embedding(10, 16)
+        self.row = nn.Embedding(9, 16)
+        self.column = nn.Embedding(9, 16)
+        self.whole_graph = preset.network == "rn-graph"
+        self.rrn = RRN(
+            features=48,
+            hidden=preset.hidden,
+            outputs=810 if self.whole_graph else 10,
+            edge_features=1,
+            encoder_layers=3,
+            message_layers=3,
+            update="none" if self.whole_graph else "lstm",
+            update_layers=3,
+            readout="graph" if self.whole_graph else "node",
+            readout_layers=3 if self.whole_graph else 0,
+        )
+
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
+        x, count = self.features(batch["puzzle"]), len(batch["puzzle"])
+        node_batch = torch.arange(count).repeat_interleave(81)
+        always_zero = x.new_zeros(1, 1, 1)
+        outputs, state = self.rrn.run(x, cell_graph(count), always_zero, node_batch, steps=steps, state=state)
+        return outputs.view(steps, count * 81, 10), state
+
+    def features(self, puzzles: Tensor) -> Tensor:
+        cells = torch.arange(81)
+        positions = torch.cat([self.row(cells // 9), self.column(cells % 9)], dim=-1)
+        return torch.cat([self.digit(puzzles), positions.expand(len(puzzles), -1, -1)], dim=-1).flatten(0, 1)
+
+    def start(self, puzzles: Tensor, noise: float, generator: torch.Generator | None = None) -> State:
+        """The state a run begins in. Noise is added to it, where wanted."""
+        state = self.rrn.init_state(self.features(puzzles))
+        return State(state.h + torch.randn(state.h.shape, generator=generator) * noise, state.memory)
+
+
+def candidate_classes(puzzles: Tensor, box: tuple[int, int] = (3, 3)) -> Tensor:
+    """What the givens say of each candidate, one-hot: (puzzles, cells) → (puzzles · n³, 4).
+
+    Given here; ruled out by the digit given in this cell; ruled out by a given in the same row, column or box; open.
+    """
+    high, wide = box
+    n, count = high * wide, len(puzzles)
+    grid = puzzles.view(count, n, n)
+    given = F.one_hot(grid, n + 1)[..., 1:].bool()
+    boxes = given.view(count, n // high, high, n // wide, wide, n)
+    in_box = boxes.any(4, keepdim=True).any(2, keepdim=True).expand_as(boxes).reshape_as(given)
+    seen = given.any(2, keepdim=True) | given.any(1, keepdim=True) | in_box
+    filled = (grid > 0)[..., None].expand_as(given)
+    classes = torch.where(given, 0, torch.where(filled, 1, torch.where(seen, 2, 3)))
+    return F.one_hot(classes, CLASSES).float().view(-1, CLASSES)
+
+
+class GroupMessage(Message):
+    """f hands on part k of the sender's shared layer to its group of kind k, where it is summed."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.outputs = KINDS * width
+
+    def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
+        assert isinstance(graph, CandidateGraph)
+        return graph.group_sums(h[:, : self.outputs])
+
+
+class CandidateUpdate(Update):
+    """One layer z on [s, m, x], from which the messages (`GroupMessage`) and the change of s are both read::
+
+        z ← clamp([s, m, x] W, 0, 6)        s ← unit(s + z V)
+
+    z is what other nodes hear of (h), s what the answer is read from; unit() scales to a mean square of 1.
+    """
+
+    def __init__(self, hidden: int, messages: int, layer: int) -> None:
+        super().__init__()
+        self.hidden, self.layer = hidden, layer
+        spread = (2 * hidden + messages) ** -0.5
+        first = torch.randn(hidden + messages + CLASSES, layer) * spread
+        first[hidden : hidden + messages] *= 0.3
+        self.first = nn.Parameter(first)
+        self.second = nn.Parameter(torch.randn(layer, hidden) * 0.5 * layer**-0.5)
+
+    def start(self, x: Tensor) -> State:
+        return State(x.new_zeros(len(x), self.layer), (x.new_zeros(len(x), self.hidden),))
+
+    def forward(self, state: State, x: Tensor, m: Tensor) -> State:
+        (s,) = state.memory
+        z = (torch.cat([s, m, x], dim=-1) @ self.first).clamp(0, LARGEST)
+        s = s + z @ self.second
+        return State(z, (s * torch.rsqrt(s.square().mean(-1, keepdim=True) + 1e-6),))
+
+    def shown(self, state: State) -> Tensor:
+        return state.memory[0]
+
+
+class CandidateSudoku(nn.Module):
+    """A recurrent relational network whose nodes are the candidates.
+
+    It is not told which digit, row or column a candidate is of, so it treats all symmetries of Sudoku alike, and
+    runs on Sudokus of any size.
+    """
+
+    first_digit = 0
+
+    def __init__(self, preset: SudokuPreset) -> None:
+        super().__init__()
+        messages = KINDS * preset.message_width
+        self.rrn = RRN(
+            features=CLASSES,
+            hidden=preset.layer_width,
+            outputs=1,
+            encoder_layers=None,
+            message=GroupMessage(preset.message_width),
+            update=CandidateUpdate(preset.hidden, messages, preset.layer_width),
+            readout=CandidateReadout(preset.hidden),
+        )
+
+    def forward(
+        self, batch: Batch, *, steps: int, state: State | None = None, box: tuple[int, int] = (3, 3)
+    ) -> tuple[Tensor, State]:
+        x = candidate_classes(batch["puzzle"], box)
+        graph = CandidateGraph(len(batch["puzzle"]), box)
+        update, readout = self.rrn.update, self.rrn.readout
+        assert isinstance(update, CandidateUpdate)
+        assert isinstance(readout, CandidateReadout)
+        if fast.fits(x, box):
+            state = self.rrn.init_state(x) if state is None else state
+            weights = update.first, update.second, readout.weight
+            logits, h, s = fast.run_steps(state.h, state.memory[0], x, *weights, steps)
+            return logits.view(steps, -1, graph.size), State(h, (s,))
+        return self.rrn.run(x, graph, steps=steps, state=state)
+
+    def start(self, puzzles: Tensor, noise: float, generator: torch.Generator | None = None) -> State:
+        """The state a run begins in: nothing known, or noise."""
+        state = self.rrn.init_state(candidate_classes(puzzles))
+        s = torch.randn(state.memory[0].shape, generator=generator) * noise
+        return State(state.h, (s,))
+
+
+class CandidateReadout(Readout):
+    """The logit of a candidate: one weight a unit. The nine candidates of a cell make its softmax."""
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(hidden) * hidden**-0.5)
+
+    def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor:
+        assert isinstance(graph, CandidateGraph)
+        return (h @ self.weight).view(-1, graph.size)

@@ -1,0 +1,38 @@
+"""Jobs spread over processes, results in the order of the jobs."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import TypeVar
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+def run_jobs(
+    function: Callable[[Job], Result],
+    jobs: Sequence[Job],
+    processes: int = 1,
+    finished: Callable[[int], None] = lambda _index: None,
+) -> list[Result]:
+    """``[function(job) for job in jobs]`` in ``processes`` processes; ``finished`` is told the index of each job done.
+
+    Processes are spawned, not forked (a fork of a process with threads can hang), so ``function`` must be importable
+    and a script that calls this needs the usual ``if __name__ == "__main__"``. One process: all runs in this one.
+    """
+    if processes <= 1 or len(jobs) <= 1:
+        results = []
+        for index, job in enumerate(jobs):
+            results.append(function(job))
+            finished(index)
+        return results
+    with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=get_context("spawn")) as executor:
+        futures = {executor.submit(function, job): index for index, job in enumerate(jobs)}
+        try:
+            for future in as_completed(futures):
+                future.result()
+                finished(futures[future])
+        except BaseException:
+            executor.shutdown(cancel_futures=True)
+            raise
+    return [future.result() for future in futures]

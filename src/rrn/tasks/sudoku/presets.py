@@ -1,0 +1,93 @@
+"""Sudoku: the paper's network and its comparisons with itself, and a smaller, better one on the candidate graph."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from rrn.presets import Preset
+
+
+@dataclass(frozen=True, kw_only=True)
+class SudokuPreset(Preset):
+    task = "sudoku"
+
+    network: Literal["candidates", "paper", "rn-graph"] = "candidates"
+    """candidates: a node a candidate. paper: a node a cell. rn-graph: the graph-centric relational network."""
+    hidden: int = 48
+    """Units of the state."""
+    message_width: int = 16
+    """candidates: units of a message of each kind."""
+    layer_width: int = 96
+    """candidates: units of the layer from which both the messages and the change of the state are read."""
+
+    slot_steps: tuple[int, int] | None = None
+    """A puzzle keeps its place in the batch, and its state, until it is solved or has had so many steps: the first
+    number at the start of training, the second at its end. Unset: a new batch every --steps."""
+    extra_givens: tuple[int, int] = (0, 0)
+    """Digits added to a generated minimal puzzle: from the first number to the second."""
+    pool: Path | None = None
+    """A file of puzzles to train on beside generated ones. Nothing of the test pool may be in it."""
+    pool_share: float = 0.5
+    """The share of puzzles that come from --pool."""
+    pool_extra_givens: tuple[int, int] = (0, 4)
+    """Digits added to a puzzle of --pool."""
+    noise: float = 0.0
+    """Standard deviation of noise on the state that half of the new puzzles start from."""
+
+
+_PAPER = SudokuPreset(
+    name="sudoku-paper",
+    about="Sudoku as in the paper: a node a cell, 96 units, an LSTM, 32 steps, a loss at every step.",
+    network="paper",
+    hidden=96,
+    steps=32,
+    batch_size=256,
+    updates=300_000,
+    optimizer="adam",
+    lr=2e-4,
+    l2=1e-4,
+    schedule="constant",
+    warmup=0,
+    clip=None,
+    ema=None,
+    extra_givens=(0, 17),
+    validate_every=500,
+)
+
+PRESETS = (
+    SudokuPreset(
+        name="sudoku",
+        about="Sudoku on the graph of candidates: knows no digit, row or column from another, so it learns in minutes.",
+        steps=64,
+        segment=8,
+        slot_steps=(32, 64),
+        batch_size=8,
+        updates=1_000_000,
+        minutes=60,
+        lr=2e-3,
+        weight_decay=0.01,
+        ema=0.998,
+        validate_every=2000,
+    ),
+    _PAPER,
+    replace(
+        _PAPER,
+        name="sudoku-last-loss",
+        about="The paper's network with a loss at the last step only.",
+        loss="last",
+    ),
+    replace(
+        _PAPER,
+        name="sudoku-rn-node",
+        about="The node-centric relational network: the paper's network, run for one step.",
+        steps=1,
+    ),
+    replace(
+        _PAPER,
+        name="sudoku-rn-graph",
+        about="The graph-centric relational network: one step, all messages summed, 81 cells read from the sum.",
+        network="rn-graph",
+        hidden=256,
+        steps=1,
+    ),
+)

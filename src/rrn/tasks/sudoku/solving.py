@@ -1,0 +1,201 @@
+"""Solving Sudokus with a network: puzzles in, grids out, and whether each of them is a solution."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rrn.errors import InputError
+from rrn.tasks.sudoku.grid import as_grids, clashes, solves
+from rrn.updates import State
+
+RESTARTS = 8
+NOISE = 1.0
+"""Standard deviation of the state's noise at a restart; the state itself has a mean square of 1."""
+PLACES = 16
+"""Puzzles worked on at a time: few enough for the cache."""
+STRIDE = 4
+"""Steps between looks at the grids."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What `solve` found for n puzzles.
+
+    Attributes:
+        grids: (n, 81) digits 1-9: the answer at the step that counts. Look at ``valid`` before you trust one.
+        valid: (n,) whether the grid breaks no rule and keeps the givens, and so is a solution.
+        steps: (n,) steps of message passing it took, in the start that counts.
+        starts: (n,) starts it took: 1 where the first, clean one did it.
+        confidence: (n,) the mean probability of the digits put into empty cells.
+        probabilities: (steps, n, 81, 9) after every step, where asked for; rows beyond a puzzle's steps repeat.
+    """
+
+    grids: np.ndarray
+    valid: np.ndarray
+    steps: np.ndarray
+    starts: np.ndarray
+    confidence: np.ndarray
+    probabilities: np.ndarray | None = None
+
+
+def solve(
+    puzzles: Any,
+    *,
+    max_steps: int = 128,
+    restarts: int = RESTARTS,
+    noise: float = NOISE,
+    weights: str = "sudoku",
+    network: nn.Module | None = None,
+    trace: bool = False,
+    seed: int = 0,
+    progress: Callable[[int, int], Any] = lambda done, of: None,
+) -> Solved:
+    """Run a network on puzzles until their grids are filled and break no rule, or ``max_steps`` have passed.
+
+    Args:
+        puzzles: one or many, as (n, 81) or (n, 9, 9) digits with 0 for empty, or strings of 81 characters.
+        max_steps: steps of one start.
+        restarts: starts from a noisy state for puzzles that the first, clean start did not solve.
+        noise: its standard deviation.
+        weights: shipped weights, a folder or a hub id; or give a ``network``.
+        trace: keep the probabilities of every step (one start only).
+        seed: of the noise.
+    """
+    grids = _as_puzzles(puzzles)
+    if max_steps < 1:
+        raise InputError(f"max_steps: expected at least 1, got {max_steps}")
+    if restarts < 0:
+        raise InputError(f"restarts: expected 0 or more, got {restarts}")
+    if network is None:
+        from rrn.pretrained import from_pretrained
+
+        network, preset = from_pretrained(weights)
+        if preset.task != "sudoku":
+            raise InputError(f"weights {weights!r} are for the task {preset.task!r}, not for Sudoku")
+    count = len(grids)
+    found = Solved(
+        np.zeros((count, 81), np.uint8),
+        np.zeros(count, bool),
+        np.zeros(count, np.int64),
+        np.ones(count, np.int64),
+        np.zeros(count),
+        np.zeros((max_steps, count, 81, 9), np.float32) if trace else None,
+    )
+    generator = torch.Generator().manual_seed(seed)
+    open_rows = np.arange(count)
+    with torch.inference_mode():
+        for start in range(1, restarts + 2):
+            if not len(open_rows):
+                break
+            amount = noise if start > 1 else 0.0
+            _one_start(network, grids, open_rows, found, max_steps, start, amount, generator, progress)
+            open_rows = np.flatnonzero(~found.valid)
+    return found
+
+
+def _one_start(
+    network: nn.Module,
+    grids: np.ndarray,
+    rows: np.ndarray,
+    found: Solved,
+    max_steps: int,
+    start: int,
+    noise: float,
+    generator: torch.Generator,
+    progress: Callable[[int, int], Any],
+) -> None:
+    """Solve the puzzles in ``rows``, some at a time; as soon as one is done, the next takes its place."""
+    queue = list(rows[::-1])
+    places = np.array([queue.pop() for _ in range(min(PLACES, len(rows)))])
+    age = np.zeros(len(places), np.int64)
+    state = _start(network, grids[places], noise, generator)
+    done = 0
+    while len(places):
+        stride = min(STRIDE, int((max_steps - age).min()))
+        outputs, state = network({"puzzle": _tensor(grids[places])}, steps=stride, state=state)
+        chances = _digit_probabilities(network, outputs, len(places))
+        answers = chances.argmax(-1).numpy().astype(np.uint8) + 1  # (stride, places, 81)
+        valid = np.stack([solves(answer, grids[places]) for answer in answers])
+        won = np.asarray(valid.any(0))
+        at = np.where(won, valid.argmax(0), stride - 1)
+        here = np.arange(len(places))
+        over = won | (age + stride >= max_steps)
+        if found.probabilities is not None and start == 1:
+            for t in range(stride):
+                found.probabilities[age + t, places] = chances[t].numpy()
+            for place in np.flatnonzero(over):
+                found.probabilities[age[place] + at[place] :, places[place]] = chances[at[place], place].numpy()
+        final = places[over]
+        improved = final if start == 1 else final[won[over]]
+        kept = here[over] if start == 1 else here[over & won]
+        found.grids[improved] = answers[at[kept], kept]
+        found.valid[improved] = won[kept]
+        found.steps[improved] = age[kept] + at[kept] + 1
+        found.starts[final] = start
+        found.confidence[improved] = _confidence(chances[at[kept], kept].numpy(), grids[improved])
+        age += stride
+        done += int(over.sum())
+        progress(done, len(rows))
+        state, places, age = _refill(network, grids, queue, state, places, age, over, noise, generator)
+
+
+def _refill(
+    network: nn.Module,
+    grids: np.ndarray,
+    queue: list[int],
+    state: State,
+    places: np.ndarray,
+    age: np.ndarray,
+    over: np.ndarray,
+    noise: float,
+    generator: torch.Generator,
+) -> tuple[State, np.ndarray, np.ndarray]:
+    if not over.any():
+        return state, places, age
+    fresh = np.array([queue.pop() for _ in range(min(int(over.sum()), len(queue)))], dtype=np.int64)
+    stay = torch.from_numpy(~over)
+    parts = [part.view(len(over), -1, part.shape[-1])[stay].flatten(0, 1) for part in (state.h, *state.memory)]
+    places, age = places[~over], age[~over]
+    if len(fresh):
+        begun = _start(network, grids[fresh], noise, generator)
+        parts = [torch.cat([part, new]) for part, new in zip(parts, (begun.h, *begun.memory), strict=True)]
+        places, age = np.concatenate([places, fresh]), np.concatenate([age, np.zeros(len(fresh), np.int64)])
+    return State(parts[0], tuple(parts[1:])), places, age
+
+
+def _start(network: nn.Module, grids: np.ndarray, noise: float, generator: torch.Generator) -> State:
+    start: Callable[..., State] = network.start  # type: ignore[assignment]
+    return start(_tensor(grids), noise, generator)
+
+
+def _tensor(grids: np.ndarray) -> Tensor:
+    return torch.from_numpy(grids).long()
+
+
+def _digit_probabilities(network: nn.Module, outputs: Tensor, puzzles: int) -> Tensor:
+    """(steps, puzzles, 81, 9)."""
+    digits = outputs[..., int(network.first_digit) :]  # type: ignore[arg-type]
+    return digits.softmax(-1).view(len(outputs), puzzles, 81, 9)
+
+
+def _confidence(chances: np.ndarray, puzzles: np.ndarray) -> np.ndarray:
+    empty = puzzles == 0
+    return (chances.max(-1) * empty).sum(1) / np.maximum(empty.sum(1), 1)
+
+
+def _as_puzzles(puzzles: Any) -> np.ndarray:
+    from rrn.tasks.sudoku.files import parse_puzzle
+
+    if isinstance(puzzles, str):
+        puzzles = [puzzles]
+    if isinstance(puzzles, list | tuple) and puzzles and isinstance(puzzles[0], str):
+        return np.stack([parse_puzzle(text, f"puzzle {number}") for number, text in enumerate(puzzles, 1)])
+    grids = as_grids(puzzles)
+    clashing = clashes(grids).any(1)
+    if clashing.any():
+        raise InputError(f"puzzle {int(clashing.argmax()) + 1}: two of its givens clash")
+    return grids

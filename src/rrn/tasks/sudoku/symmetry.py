@@ -1,0 +1,110 @@
+"""The symmetries of Sudoku: drawn at random for augmentation, and a fingerprint that none of them changes."""
+
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rrn.tasks.sudoku.grid import as_grids
+
+
+class Symmetries(NamedTuple):
+    """One symmetry for each of n grids: the cell each cell is taken from (n, 81), what each digit becomes (n, 10)."""
+
+    cells: np.ndarray
+    digits: np.ndarray
+
+    def apply(self, grids: Any) -> np.ndarray:
+        moved = np.take_along_axis(as_grids(grids), self.cells, axis=1)
+        return np.take_along_axis(self.digits, moved.astype(np.intp), axis=1)
+
+    def inverse(self) -> "Symmetries":
+        return Symmetries(np.argsort(self.cells, axis=1), np.argsort(self.digits, axis=1).astype(np.uint8))
+
+
+def draw_symmetries(count: int, rng: np.random.Generator) -> Symmetries:
+    """Drawn uniformly from all of them, 9! x 2 x (3!)^8.
+
+    Digits relabelled; rows within their band, bands, columns within their stack and stacks permuted; transposition.
+    """
+    rows, columns = _draw_lines(count, rng), _draw_lines(count, rng)
+    transposed = rng.random(count) < 0.5
+    cells = rows[:, :, None] * 9 + columns[:, None, :]
+    cells[transposed] = cells[transposed].transpose(0, 2, 1)
+    return Symmetries(cells.reshape(count, 81), _draw_digits(count, rng))
+
+
+def draw_relabellings(count: int, rng: np.random.Generator) -> Symmetries:
+    """Permutations of the digits only; every cell stays where it is."""
+    return Symmetries(np.tile(np.arange(81), (count, 1)), _draw_digits(count, rng))
+
+
+def random_symmetry(puzzles: Any, solutions: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Puzzles and solutions (n, 81), each pair under a symmetry of its own."""
+    puzzles = as_grids(puzzles)
+    symmetries = draw_symmetries(len(puzzles), rng)
+    return symmetries.apply(puzzles), symmetries.apply(solutions)
+
+
+def _draw_permutations(shape: tuple[int, ...], size: int, rng: np.random.Generator) -> np.ndarray:
+    return np.argsort(rng.random((*shape, size)), axis=-1)
+
+
+def _draw_lines(count: int, rng: np.random.Generator) -> np.ndarray:
+    bands, lines = _draw_permutations((count,), 3, rng), _draw_permutations((count, 3), 3, rng)
+    return (bands[:, :, None] * 3 + lines).reshape(count, 9)
+
+
+def _draw_digits(count: int, rng: np.random.Generator) -> np.ndarray:
+    digits = np.zeros((count, 10), dtype=np.uint8)
+    digits[:, 1:] = _draw_permutations((count,), 9, rng) + 1
+    return digits
+
+
+_PAIRS = np.array(list(combinations(range(9), 2)))
+_SAME_BAND = _PAIRS[:, 0] // 3 == _PAIRS[:, 1] // 3
+
+
+def fingerprints(solutions: Any) -> np.ndarray:
+    """A number for each solved grid (n, 81) that is the same for all grids a symmetry turns into it: uint64 (n,).
+
+    Two lines of a grid make a permutation of the digits, and its cycle lengths survive relabelling. Those of all pairs
+    of rows and all pairs of columns are hashed, bands kept together, in a way that does not depend on the order of
+    lines, bands, or which of the two are the rows. Different numbers: certainly unrelated grids. Equal numbers:
+    almost certainly related ones.
+    """
+    solutions = as_grids(solutions)
+    found = np.empty(len(solutions), dtype=np.uint64)
+    for start in range(0, len(solutions), 2048):
+        grids = solutions[start : start + 2048].reshape(-1, 9, 9).astype(np.intp) - 1
+        found[start : start + 2048] = _mix(_mix(_lines_hash(grids)) + _mix(_lines_hash(grids.transpose(0, 2, 1))))
+    return found
+
+
+def _lines_hash(grids: np.ndarray) -> np.ndarray:
+    """A hash (n,) of the rows of grids (n, 9, 9) of digits from 0."""
+    count = len(grids)
+    places = np.argsort(grids, axis=2)
+    step = np.take_along_axis(grids[:, _PAIRS[:, 1]], places[:, _PAIRS[:, 0]], axis=2)
+    back_home = np.zeros((count, len(_PAIRS)), dtype=np.uint64)
+    walked = step
+    for _ in range(2, 9):
+        walked = np.take_along_axis(step, walked, axis=2)
+        back_home = back_home * np.uint64(10) + (walked == np.arange(9)).sum(axis=2).astype(np.uint64)
+    pair_hash = _mix(back_home * np.uint64(2) + _SAME_BAND.astype(np.uint64))
+    lines = np.zeros((count, 9), dtype=np.uint64)
+    for _ in range(2):
+        seen = np.zeros_like(lines)
+        for pair, (one, other) in enumerate(_PAIRS):
+            seen[:, one] += _mix(pair_hash[:, pair] + lines[:, other])
+            seen[:, other] += _mix(pair_hash[:, pair] + lines[:, one])
+        lines = _mix(seen + lines)
+    return _mix(lines.reshape(count, 3, 3).sum(axis=2, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+
+
+def _mix(numbers: np.ndarray) -> np.ndarray:
+    """Scatter 64-bit numbers (the finaliser of splitmix64); never maps 0 to itself."""
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ numbers >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ numbers >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ numbers >> np.uint64(31)

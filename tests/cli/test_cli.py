@@ -1,0 +1,248 @@
+"""The command line, in this process where possible."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import rrn
+from rrn import tasks
+from rrn.cli import COMMANDS
+from rrn.pretrained import shipped
+
+Call = Callable[..., tuple[int, str, str]]
+STORY = "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 younger than Bob. How old is Cleo?"
+
+
+def test_help_is_instant_and_does_not_import_torch() -> None:
+    script = (
+        "import sys; from rrn.cli import main; code = main(['--help']); "
+        "heavy = {'torch', 'numpy', 'tyro', 'rich'} & set(sys.modules); "
+        "print(heavy, file=sys.stderr); sys.exit(code or bool(heavy))"
+    )
+    seconds = []
+    for _ in range(3):
+        started = time.monotonic()
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        seconds.append(time.monotonic() - started)
+        assert done.returncode == 0, done.stderr
+    assert min(seconds) < 0.5
+    assert all(command in done.stdout for command in COMMANDS)
+
+
+def test_the_installed_script_runs() -> None:
+    script = Path(sys.executable).parent / "rrn"
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"rrn {rrn.__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str, call: Call) -> None:
+    code, out, _ = call(command, "--help")
+    assert code == 0
+    assert f"usage: rrn {command}" in out
+
+
+def test_without_a_command_there_is_help_and_an_error_code(call: Call) -> None:
+    code, out, _ = call()
+    assert code == 2
+    assert "usage: rrn COMMAND" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "rrn: no command 'trian'; did you mean 'train'?\n"),
+        (["xyz"], f"rrn: no command 'xyz'; there are {', '.join(COMMANDS)}\n"),
+        (["train", "agse"], "rrn: no preset 'agse'; did you mean 'ages'?\n"),
+        (["evaluate", "qqqq"], f"rrn: no preset 'qqqq'; there are {', '.join(tasks.presets())}\n"),
+        (["ask", "chess"], "rrn: no task 'chess' to ask; there are "),
+        (["data", "chess"], "rrn: no data for a task 'chess'; there are "),
+        (["train", "ages", "--steps", "0"], "rrn: --steps: expected at least 1, got 0\n"),
+        (["train", "ages", "--batch-size", "0"], "rrn: --batch-size: expected at least 1, got 0\n"),
+        (["train", "ages", "--updates", "-1"], "rrn: --updates: expected at least 1, got -1\n"),
+        (["train", "ages", "--segment", "0"], "rrn: --segment: expected at least 1, got 0\n"),
+        (["train", "ages", "--minutes", "0"], "rrn: --minutes: expected more than 0, got 0.0\n"),
+        (["train", "ages", "--lr", "0"], "rrn: --lr: expected more than 0, got 0.0\n"),
+        (["train", "ages", "--ema", "1"], "rrn: --ema: expected 0 or more and less than 1, got 1.0\n"),
+        (["train", "ages", "--devices", "0"], "rrn: --devices: expected at least 1, got 0\n"),
+        (["evaluate", "ages", "--limit", "0"], "rrn: --limit: expected at least 1, got 0\n"),
+        (["evaluate", "ages", "--weights", "/nowhere"], "rrn: no weights '/nowhere': no such folder, and shipped are"),
+        (["data", "ages", "--count", "0"], "rrn: --count: expected at least 1, got 0\n"),
+        (["ask", "ages", STORY, "--steps", "0"], "rrn: --steps: expected at least 1, got 0\n"),
+    ],
+)
+def test_mistakes_are_named_and_exit_with_2(arguments: list[str], message: str, call: Call) -> None:
+    code, out, err = call(*arguments)
+    assert code == 2
+    assert err.startswith(message)
+    assert out == ""
+
+
+def test_an_unknown_flag_exits_with_2(call: Call) -> None:
+    code, _, err = call("train", "ages", "--stepz", "3")
+    assert code == 2
+    assert "--stepz" in err
+    assert "--steps" in err
+
+
+def test_presets_as_json(call: Call) -> None:
+    code, out, _ = call("presets", "--json")
+    rows = json.loads(out)
+    assert code == 0
+    assert out.count("\n") == 1
+    assert [set(row) for row in rows] == [{"name", "task", "parameters", "about"}] * len(tasks.presets())
+    assert [row["name"] for row in rows] == list(tasks.presets())
+    assert all(isinstance(row["parameters"], int) and row["parameters"] > 0 for row in rows)
+    assert all(row["about"] and row["task"] in tasks.TASKS for row in rows)
+
+
+def test_presets_as_a_table(call: Call) -> None:
+    code, out, _ = call("presets")
+    assert code == 0
+    assert "ages-paper" in out
+    assert out.count("shipped") == len([name for name in shipped() if name in tasks.presets()])
+
+
+def test_every_setting_is_a_flag(call: Call) -> None:
+    code, out, _ = call("train", "ages", "--help")
+    assert code == 0
+    names = [field.name for field in dataclasses.fields(tasks.find_preset("ages"))]
+    fields = [name for name in names if name not in ("name", "about")]
+    assert len(fields) > 20
+    missing = [name for name in (*fields, "folder", "devices") if f"--{name.replace('_', '-')}" not in out]
+    assert not missing
+
+
+def test_training_says_how_it_went(call: Call, tmp_path: Path, tiny_ages_flags: list[str]) -> None:
+    flags = [*tiny_ages_flags, "--updates", "2", "--folder", tmp_path / "run"]
+    code, out, err = call("train", "ages", *flags)
+    assert (code, out) == (0, "")
+    assert "finished at update 2" in err
+    assert f"rrn evaluate ages --weights {tmp_path / 'run' / 'best'}" in err
+    code, _, err = call("train", "ages", *flags, "--lr", "0.5")
+    assert code == 2
+    assert "holds a run with other settings (lr was 0.003 and is 0.5)" in err
+
+
+def test_a_diverging_run_exits_with_1(call: Call, tmp_path: Path, tiny_ages_flags: list[str]) -> None:
+    wild = ["--lr", "1e30", "--warmup", "0", "--clip", "None", "--updates", "50", "--folder", tmp_path / "run"]
+    code, _, err = call("train", "ages", *tiny_ages_flags, *wild)
+    assert code == 1
+    assert "The last good checkpoint is kept" in err
+    assert "--lr (now 1e+30)" in err
+
+
+def test_evaluate_prints_one_json_object(call: Call, tiny_ages_run: Path, tmp_path: Path) -> None:
+    out_file, figure = tmp_path / "out.json", tmp_path / "figure.png"
+    written = ["--out", out_file, "--figure", figure]
+    code, out, _ = call("evaluate", "ages", "--weights", tiny_ages_run / "best", "--limit", 40, "--json", *written)
+    result = json.loads(out)
+    assert code == 0
+    assert out.count("\n") == 1
+    assert json.loads(out_file.read_text()) == result
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert result["n"] == 40
+    assert 0 <= result["accuracy"] <= 1
+    assert sum(result["n_by_length"].values()) == 40
+    weighted = sum(result["accuracy_by_length"][key] * n for key, n in result["n_by_length"].items())
+    assert result["accuracy"] == pytest.approx(weighted / 40)
+    assert (result["steps"], result["preset"], result["seed"]) == (8, "ages", 0)
+    assert {"command", "machine", "date", "parameters", "trained"} <= set(result)
+
+
+def test_evaluate_at_chosen_steps(call: Call, tiny_ages_run: Path) -> None:
+    weights = ["--weights", tiny_ages_run / "best", "--limit", 20]
+    _, out, _ = call("evaluate", "ages", *weights, "--steps", "12,3", "--json")
+    result = json.loads(out)
+    assert result["steps"] == 12
+    assert all(list(figures) == ["3", "12"] for figures in result["accuracy_by_length_and_steps"].values())
+    code, out, _ = call("evaluate", "ages", *weights, "--steps", "1,2")
+    assert code == 0
+    assert "1 step " in out
+    assert "2 steps" in out
+    assert "of 20 questions" in out
+    for bad in ("0,3", "a", ""):
+        code, _, err = call("evaluate", "ages", *weights, "--steps", bad or ",")
+        assert code == 2
+        assert err.startswith("rrn: --steps: expected numbers")
+
+
+def test_weights_of_another_preset_of_the_task_are_measured_as_what_they_are(call: Call, tiny_ages_run: Path) -> None:
+    code, out, _ = call("evaluate", "ages-paper", "--weights", tiny_ages_run / "best", "--limit", 5, "--json")
+    assert code == 0
+    assert json.loads(out)["preset"] == "ages"
+
+
+def test_a_preset_without_weights_says_how_to_get_them(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rrn.pretrained.shipped", lambda: [])
+    code, _, err = call("evaluate", "ages-paper")
+    assert code == 2
+    assert "train them with 'rrn train ages-paper', then give --weights runs/ages-paper/best" in err
+
+
+def test_data_written_is_data_read(call: Call, tiny_ages_run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    code, _, err = call("data", "ages", "--out", folder, "--count", 30, "--seed", 5, "--split", "test")
+    assert code == 0
+    assert f"30 questions written to {folder}" in err
+    about = json.loads((folder / "dataset.json").read_text())
+    assert (about["task"], about["split"], about["count"], about["seed"]) == ("ages", "test", 30, 5)
+    code, out, _ = call("evaluate", "ages", "--weights", tiny_ages_run / "best", "--data", folder, "--json")
+    assert code == 0
+    assert json.loads(out)["n"] == 30
+    code, out, _ = call("evaluate", "ages", "--weights", tiny_ages_run / "best", "--data", folder, "--limit", 7, "--json")
+    assert json.loads(out)["n"] == 7
+    code, _, err = call("evaluate", "ages", "--weights", tiny_ages_run / "best", "--data", tmp_path)
+    assert code == 2
+    assert "no dataset.json in it" in err
+
+
+def test_ask_ages_as_json(call: Call, tiny_ages_run: Path) -> None:
+    code, out, _ = call("ask", "ages", STORY, "--weights", tiny_ages_run / "best", "--steps", 5, "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert out.count("\n") == 1
+    assert answer["question"] == "Cleo"
+    assert [step["step"] for step in answer["steps"]] == [1, 2, 3, 4, 5]
+    assert answer["answer"] == answer["steps"][-1]["answer"]
+    assert answer["right"] == (answer["answer"] == 10)
+
+
+def test_ask_ages_in_words(call: Call, tiny_ages_run: Path) -> None:
+    story, question = STORY.removesuffix(" How old is Cleo?"), ["--question", "Bob"]
+    code, out, _ = call("ask", "ages", story, *question, "--weights", tiny_ages_run / "best")
+    assert code == 0
+    assert "Bob is" in out
+    assert "(1 differences away from the age given)" in " ".join(out.split())
+
+
+def test_ask_ages_reads_standard_input(
+    call: Call, tiny_ages_run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "story"
+    path.write_text(STORY)
+    with path.open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        code, out, _ = call("ask", "ages", "--weights", tiny_ages_run / "best", "--json")
+    assert code == 0
+    assert json.loads(out)["question"] == "Cleo"
+
+
+@pytest.mark.parametrize(
+    ("story", "message"),
+    [
+        ("Ann is blue. How old is Ann?", "cannot read 'Ann is blue'; facts look like"),
+        ("Ann is 20.", "no question: end with one such as"),
+        ("Ann is 20. How old is Bob?", "'Bob' is in no fact; the facts name Ann"),
+    ],
+)
+def test_bad_stories_are_named(story: str, message: str, call: Call) -> None:
+    code, _, err = call("ask", "ages", story)
+    assert code == 2
+    assert err.startswith(f"rrn: {message}")

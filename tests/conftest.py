@@ -1,0 +1,53 @@
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+os.environ["OMP_NUM_THREADS"] = "1"  # also of the processes that tests start
+
+import torch  # noqa: E402
+
+from rrn.cli import main  # noqa: E402
+
+TINY_AGES = ["--hidden", "16", "--message-width", "16", "--update-width", "16", "--batch-size", "8"]
+"""Flags that make the preset ``ages`` small enough for a test."""
+
+
+@pytest.fixture(autouse=True)
+def _one_thread_and_one_seed() -> Iterator[None]:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture(scope="session")
+def tiny_ages_flags() -> list[str]:
+    return [*TINY_AGES, "--minutes", "None"]
+
+
+@pytest.fixture(scope="session")
+def tiny_ages_run(tmp_path_factory: pytest.TempPathFactory, tiny_ages_flags: list[str]) -> Path:
+    """The run folder of a tiny network trained for six updates; its weights are in ``best``."""
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    assert main(["train", "ages", *tiny_ages_flags, "--updates", "6", "--folder", str(folder), "--quiet"]) == 0
+    return folder
+
+
+@pytest.fixture()
+def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run ``rrn …`` in this process: exit code, standard output, standard error."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as leaving:
+            code = int(leaving.code or 0)
+        return code, *capsys.readouterr()
+
+    return run

@@ -1,0 +1,120 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from rrn import tasks
+from rrn.tasks.pretty_clevr import data
+from rrn.tasks.pretty_clevr.experiment import PrettyClevrExperiment
+from rrn.tasks.pretty_clevr.presets import PrettyClevrPreset
+from rrn.training.experiment import Carry, Shard, seeded
+
+
+def small(name: str = "pretty-clevr", **changes: object) -> PrettyClevrExperiment:
+    preset = tasks.find_preset(name)
+    assert isinstance(preset, PrettyClevrPreset)
+    return PrettyClevrExperiment(dataclasses.replace(preset, scenes=50, **changes))  # type: ignore[arg-type]
+
+
+def test_the_curriculum_goes_one_jump_further_when_the_furthest_are_right() -> None:
+    experiment = small()
+    assert set(experiment.sample(seeded(0))["jumps"].tolist()) == {0}
+    assert experiment.steps_of(Carry({})) == 2
+    for _ in range(20):
+        experiment.observe({"furthest": 0.9})
+    assert experiment.longest == 0
+    for _ in range(60):
+        experiment.observe({"furthest": 1.0})
+    assert experiment.longest == 1
+    position = experiment.position()
+    resumed = small()
+    resumed.restore(position)
+    assert resumed.position() == position
+    resumed.longest = 7
+    assert set(resumed.sample(seeded(0))["jumps"].tolist()) == set(range(8))
+    assert resumed.steps_of(Carry({})) == 8
+
+
+def test_without_the_curriculum_all_jumps_come_at_once() -> None:
+    assert set(small(curriculum=False).sample(seeded(0))["jumps"].tolist()) == set(range(8))
+
+
+def test_the_same_update_draws_the_same_batch() -> None:
+    one, two = small(augment=True), small(augment=True)
+    for name, tensor in one.sample(seeded(3)).items():
+        assert torch.equal(tensor, two.sample(seeded(3))[name])
+    assert not torch.equal(one.sample(seeded(3))["positions"], one.sample(seeded(4))["positions"])
+
+
+def test_augmentation_moves_the_objects_and_keeps_the_answers() -> None:
+    plain, moved = small().sample(seeded(1)), small(augment=True).sample(seeded(1))
+    assert torch.equal(plain["answer"], moved["answer"])
+    assert not torch.allclose(plain["positions"], moved["positions"], atol=0.01)
+    start = plain["path"][:, 0].numpy()
+    walked = data.find_paths(moved["positions"].numpy())[np.arange(len(start)), start]
+    assert torch.equal(torch.from_numpy(walked.astype(np.int64)), moved["path"])
+
+
+def test_a_loss_begins_at_the_step_by_which_the_walk_has_arrived() -> None:
+    experiment = small(curriculum=False, walk_loss=0.5)
+    batch = {name: tensor[:5] for name, tensor in experiment.sample(seeded(0)).items()}
+    batch["jumps"] = torch.tensor([0, 1, 2, 3, 7])
+    outputs = torch.randn(3, 5, 16 + 64)
+    expected = []
+    for q in range(5):
+        first = min(int(batch["jumps"][q]), 3)
+        answers = [F.cross_entropy(outputs[t - 1, q, :16], batch["answer"][q]) for t in (1, 2, 3) if t >= first]
+        walks = [
+            F.cross_entropy(outputs[t - 1, q, 16:].view(8, 8)[jump], batch["path"][q, jump])
+            for t in (1, 2, 3)
+            for jump in range(t + 1)
+        ]
+        expected.append(sum(answers) / len(answers) + 0.5 * sum(walks) / len(walks))
+    torch.testing.assert_close(experiment.loss(outputs, batch), sum(expected) / 5)
+
+
+@pytest.mark.parametrize("name", ["pretty-clevr", "pretty-clevr-paper"])
+def test_the_losses_of_two_shares_add_up_to_that_of_the_batch(name: str) -> None:
+    experiment = small(name, curriculum=False, batch_size=12)
+    batch = experiment.sample(seeded(0))
+    network = experiment.network().train()
+    whole = experiment.loss(network(batch, steps=4)[0], batch)
+    shares = [Shard(rank, 2).take(batch) for rank in range(2)]
+    halves = [experiment.loss(network(share, steps=4)[0], share) for share in shares]
+    torch.testing.assert_close(sum(halves) / 2, whole)
+
+
+def test_the_furthest_questions_are_measured() -> None:
+    experiment = small()
+    experiment.longest = 2
+    batch = {"answer": torch.tensor([1, 2, 3, 4]), "jumps": torch.tensor([0, 2, 2, 1])}
+    outputs = F.one_hot(torch.tensor([[1, 2, 9, 9]]), 80).float()
+    assert experiment.measure(outputs, batch) == {"accuracy": 0.5, "furthest": 0.5, "longest": 2.0}
+
+
+def test_the_default_learns_the_start_in_a_few_updates() -> None:
+    experiment = small(batch_size=32)
+    torch.manual_seed(0)
+    network = experiment.network()
+    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3)
+    losses = []
+    for update in range(40):
+        batch = experiment.sample(seeded(0, update))
+        outputs, _ = network(batch, steps=2)
+        loss = experiment.loss(outputs, batch)
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert experiment.measure(outputs, batch)["accuracy"] > 0.9
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_validation_counts_every_number_of_jumps() -> None:
+    experiment = small()
+    figures = experiment.validate(experiment.network().eval())
+    by_jumps = [figures[f"jumps_{jumps}"] for jumps in range(8)]
+    assert figures["score"] == pytest.approx(np.mean(by_jumps), abs=0.02)
+    assert all(0 <= figure < 0.6 for figure in by_jumps)

@@ -1,0 +1,163 @@
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rrn.errors import InputError
+from rrn.tasks.sudoku import data
+from rrn.tasks.sudoku.data import read_pools, read_sets, split_pool, write_generated, write_paper_sets
+from rrn.tasks.sudoku.grid import grid_to_line, solves
+from rrn.tasks.sudoku.solver import count_solutions
+from rrn.tasks.sudoku.symmetry import draw_relabellings, draw_symmetries, fingerprints
+
+Some = tuple[np.ndarray, np.ndarray]
+
+
+@pytest.fixture
+def pool_file(some: Some, tmp_path: Path) -> Path:
+    path = tmp_path / "pool.txt"
+    path.write_text("\n".join(map(grid_to_line, some[0])) + "\n")
+    return path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_pools_are_the_first_rows_the_next_and_the_rest(some: Some) -> None:
+    rows, relatives = split_pool(some[1], test=10, valid=5)
+    assert rows["test"].tolist() == list(range(10))
+    assert rows["valid"].tolist() == list(range(10, 15))
+    assert rows["train"].tolist() == list(range(15, 60))
+    assert len(relatives) == 0
+
+
+def test_a_seed_shuffles_before_the_split(some: Some) -> None:
+    rows, _ = split_pool(some[1], test=10, valid=5, seed=1)
+    again, _ = split_pool(some[1], test=10, valid=5, seed=1)
+    other, _ = split_pool(some[1], test=10, valid=5, seed=2)
+    assert rows["test"].tolist() == again["test"].tolist() != other["test"].tolist()
+    assert sorted(np.concatenate(list(rows.values()))) == list(range(60))
+
+
+@pytest.mark.parametrize("draw", [draw_relabellings, draw_symmetries])
+def test_relatives_stay_on_one_side(some: Some, draw: object) -> None:
+    solutions = some[1].copy()
+    related = [11, 20, 30]
+    solutions[related] = draw(3, np.random.default_rng(0)).apply(solutions[[2, 3, 12]])  # type: ignore[operator]
+    solutions[1] = solutions[0]
+    solutions[41] = solutions[40]
+    rows, relatives = split_pool(solutions, test=10, valid=5)
+    assert relatives.tolist() == related
+    assert rows["test"].tolist() == list(range(10))
+    assert rows["valid"].tolist() == [10, 12, 13, 14, 15]
+    assert {40, 41} <= set(rows["train"].tolist())
+    prints = fingerprints(solutions)
+    for one, other in (("test", "valid"), ("test", "train"), ("valid", "train")):
+        assert not np.isin(prints[rows[one]], prints[rows[other]]).any()
+
+
+def test_a_pool_too_small_is_refused_by_name(pool_file: Path) -> None:
+    with pytest.raises(InputError, match=r"pool\.txt: 60 puzzles"):
+        read_pools(pool_file, test=50, valid=10)
+
+
+def test_a_pool_must_be_proved(some: Some, tmp_path: Path) -> None:
+    path = tmp_path / "pool.txt"
+    path.write_text("\n".join([*map(grid_to_line, some[0][:20]), "." * 81]))
+    with pytest.raises(InputError, match=r"pool\.txt:21: the puzzle has more than one solution"):
+        read_pools(path, test=5, valid=5)
+    pools = read_pools(path, test=5, valid=5, skip_bad=True)
+    assert len(pools.bad) == 1
+    assert len(pools.sets["train"].puzzles) == 10
+    assert (pools.sets["test"].solutions == some[1][:5]).all()
+
+
+def test_paper_sets(some: Some, pool_file: Path, tmp_path: Path) -> None:
+    sizes = {"train": 4, "valid": 3, "test": 2}
+    seen: list[tuple[str, int, int]] = []
+    folder = tmp_path / "sets"
+    about = write_paper_sets(
+        folder, pool_file, 3, sizes, test=20, valid=10, progress=lambda *report: seen.append(report)
+    )
+    sets, sidecar = read_sets(folder)
+    assert {name: len(made.puzzles) for name, made in sets.items()} == {"train": 72, "valid": 54, "test": 36}
+    assert sidecar["seed"] == 3
+    assert sidecar["pool"]["sha256"] == hashlib.sha256(pool_file.read_bytes()).hexdigest()
+    assert sidecar["pool"]["parts"] == {"train": 30, "valid": 10, "test": 20}
+    assert about["counts"] == sidecar["counts"] == {"train": 72, "valid": 54, "test": 36}
+    assert sidecar["generator_version"] == 1
+    assert seen[-1] == ("sampling", 162, 162)
+    assert ("proving", 60, 60) in seen
+
+    prints = fingerprints(some[1])
+    parts = {"test": slice(0, 20), "valid": slice(20, 30), "train": slice(30, 60)}
+    fewest = (some[0] > 0).sum(axis=1)
+    for name, made in sets.items():
+        assert made.puzzles.dtype == np.uint8
+        assert solves(made.solutions, made.puzzles).all()
+        assert (count_solutions(made.puzzles) == 1).all()
+        from_part = fingerprints(made.solutions)
+        assert np.isin(from_part, prints[parts[name]]).all()
+        source = np.array([int(np.flatnonzero(prints == number)[0]) for number in from_part])
+        extra = made.givens() - fewest[source]
+        assert extra.tolist() == np.repeat(np.arange(18), sizes[name]).tolist()
+        same_places = ((some[0][source] > 0) <= (made.puzzles > 0)).all(axis=1)
+        assert same_places.all()
+        assert (made.solutions != some[1][source]).any(axis=1).mean() > 0.9
+
+
+def test_the_same_seed_writes_the_same_bytes(pool_file: Path, tmp_path: Path) -> None:
+    for name, seed in (("one", 3), ("two", 3), ("three", 4)):
+        write_paper_sets(tmp_path / name, pool_file, seed, {"test": 2}, test=20, valid=10)
+    one, two, three = (contents(tmp_path / name) for name in ("one", "two", "three"))
+    assert one == two
+    assert one["test_puzzles.npy"] != three["test_puzzles.npy"]
+    assert set(one) == {"test_puzzles.npy", "test_solutions.npy", "dataset.json"}
+
+
+def test_a_set_does_not_depend_on_which_others_are_written(pool_file: Path, tmp_path: Path) -> None:
+    write_paper_sets(tmp_path / "one", pool_file, 3, {"test": 2}, test=20, valid=10)
+    write_paper_sets(tmp_path / "all", pool_file, 3, {"train": 1, "test": 2}, test=20, valid=10)
+    assert contents(tmp_path / "one")["test_puzzles.npy"] == contents(tmp_path / "all")["test_puzzles.npy"]
+
+
+@pytest.mark.parametrize("sizes", [{"train": 0}, {"exam": 5}])
+def test_paper_sets_refuse_odd_sizes(pool_file: Path, tmp_path: Path, sizes: dict[str, int]) -> None:
+    with pytest.raises(InputError, match="per_givens"):
+        write_paper_sets(tmp_path / "sets", pool_file, 0, sizes, test=20, valid=10)
+    assert not (tmp_path / "sets").exists()
+
+
+def test_generated_sets_do_not_depend_on_the_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "PUZZLES_A_JOB", 30)
+    seen: list[tuple[str, int, int]] = []
+    about = write_generated(tmp_path / "one", 70, 5, (0, 17), progress=lambda *report: seen.append(report))
+    write_generated(tmp_path / "two", 70, 5, (0, 17), processes=2)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert [done for _, done, _ in seen] == [30, 60, 70]
+    sets, sidecar = read_sets(tmp_path / "one")
+    assert {key: sidecar[key] for key in about} == json.loads(json.dumps(about))
+    made = sets["generated"]
+    assert len(made.puzzles) == sidecar["counts"]["generated"] == 70
+    assert solves(made.solutions, made.puzzles).all()
+    assert (count_solutions(made.puzzles) == 1).all()
+    assert len(np.unique(made.solutions, axis=0)) == 70
+
+
+def test_generated_sets_refuse_odd_arguments(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="at least one"):
+        write_generated(tmp_path / "none", 0, 5)
+    with pytest.raises(InputError, match="extra givens"):
+        write_generated(tmp_path / "none", 1, 5, 99)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_folder_of_another_task_is_refused(tmp_path: Path) -> None:
+    write_generated(tmp_path / "set", 2, 5)
+    sidecar = tmp_path / "set" / "dataset.json"
+    sidecar.write_text(sidecar.read_text().replace('"sudoku"', '"babi"'))
+    with pytest.raises(InputError, match="of babi, not of sudoku"):
+        read_sets(tmp_path / "set")

@@ -1,0 +1,203 @@
+"""Three layouts, one graph: they must agree. And the adapters of other libraries' graphs."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from rrn import RRN, CompleteGraphs, EdgeList, InputError, NeighbourTable
+from rrn.graphs import Aggregate, Graph, complete_edges, from_networkx, from_pyg, neighbour_edges, union
+
+WIDTH = 5
+
+
+def complete_in_all_layouts(graphs: int, size: int) -> list[tuple[Graph, Tensor]]:
+    """The same complete graphs thrice, each with the place of its edges in the order (graph, sender, receiver)."""
+    one = complete_edges(size)
+    edges = torch.cat([one + size * g for g in range(graphs)], dim=1)
+    table = torch.stack([torch.tensor([i for i in range(size) if i != j]) for j in range(size)])
+    repeated = NeighbourTable.repeat(table, graphs)
+    places = []
+    for source, target in (edges, neighbour_edges(repeated.table)):
+        places.append(source // size * size * size + source % size * size + target % size)
+    everything = torch.arange(graphs * size * size).view(graphs, size, size)
+    return [
+        (EdgeList(edges, graphs * size), places[0]),
+        (repeated, places[1].view(repeated.edge_shape)),
+        (CompleteGraphs(graphs, size), everything),
+    ]
+
+
+@pytest.mark.parametrize("how", ["sum", "mean", "max"])
+def test_layouts_agree(how: Aggregate) -> None:
+    source, target = torch.randn(12, WIDTH).double(), torch.randn(12, WIDTH).double()
+    values, weights = torch.randn(3 * 4 * 4, WIDTH).double(), torch.randn(3 * 4 * 4, 2).double()
+    results = []
+    for graph, places in complete_in_all_layouts(3, 4):
+        arrived = graph.collect(graph.pair(source, target) * values[places], how)
+        results.append((arrived, graph.weighted_sums(source, weights[places]), graph.in_degree().double()))
+    for result in results[1:]:
+        for ours, theirs in zip(result, results[0], strict=True):
+            torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("how", ["sum", "mean", "max"])
+def test_masked_complete_graphs_are_smaller_complete_graphs(how: Aggregate) -> None:
+    mask = torch.tensor([[True, True, False, True], [False, True, False, False], [True] * 4])
+    masked = CompleteGraphs(3, 4, mask)
+    edges = torch.cat([complete_edges(4) + 4 * g for g in range(3)], dim=1)
+    exists = mask.flatten()
+    kept = EdgeList(edges[:, exists[edges[0]] & exists[edges[1]]], 12)
+    source, target = torch.randn(12, WIDTH).double(), torch.randn(12, WIDTH).double()
+    ours = masked.collect(masked.pair(source, target), how)
+    theirs = kept.collect(kept.pair(source, target), how)
+    torch.testing.assert_close(ours[exists], theirs[exists], atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(masked.in_degree()[exists], kept.in_degree()[exists])
+    weights = torch.randn(3, 4, 4, 2).double()
+    flat = weights.flatten(0, 2)[kept.source // 4 * 16 + kept.source % 4 * 4 + kept.target % 4]
+    ours, theirs = masked.weighted_sums(source, weights), kept.weighted_sums(source, flat)
+    torch.testing.assert_close(ours[exists], theirs[exists], atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(
+        masked.sum_nodes(source, None),
+        torch.stack([source[4 * g : 4 * g + 4][mask[g]].sum(0) for g in range(3)]),
+    )
+
+
+def test_what_a_masked_node_holds_changes_nothing() -> None:
+    network = RRN(4, 6, 2, readout="graph", message_layers=2).double()
+    graph = CompleteGraphs(2, 3, torch.tensor([[True, True, False], [True, True, True]]))
+    x = torch.randn(6, 4).double()
+    other = x.clone()
+    other[2] += 100
+    torch.testing.assert_close(network(x, graph, steps=3), network(other, graph, steps=3))
+    small = network(x[:2], complete_edges(2), steps=3)
+    torch.testing.assert_close(network(x, graph, steps=3)[:, :1], small)
+
+
+@pytest.mark.parametrize("layout", ["edges", "complete", "complete of one"])
+@pytest.mark.parametrize("how", ["sum", "mean", "max"])
+def test_nodes_nobody_sends_to_get_zeros(how: Aggregate, layout: str) -> None:
+    if layout == "edges":
+        graph: Graph = EdgeList(torch.tensor([[0, 1], [1, 0]]), 3)
+        values, alone = torch.full((2, 1), -7.0, requires_grad=True), [2]
+    elif layout == "complete":
+        graph = CompleteGraphs(1, 3, torch.tensor([[False, False, True]]))
+        values, alone = torch.full((1, 3, 3, 1), -7.0, requires_grad=True), [2]
+    else:
+        graph = CompleteGraphs(2, 1)
+        values, alone = torch.full((2, 1, 1, 1), -7.0, requires_grad=True), [0, 1]
+    arrived = graph.collect(values, how)
+    assert all(arrived[node] == 0 for node in alone)
+    arrived.sum().backward()
+    assert values.grad is not None
+    assert values.grad.isfinite().all()
+    others = [node for node in range(graph.num_nodes) if node not in alone]
+    assert all(arrived[node] == -7 for node in others)
+
+
+def test_mean_and_max_by_hand() -> None:
+    graph = EdgeList(torch.tensor([[0, 1, 2], [2, 2, 1]]), 3)
+    values = torch.tensor([[1.0, -1.0], [3.0, -5.0], [4.0, 4.0]])
+    assert graph.collect(values, "mean").tolist() == [[0, 0], [4, 4], [2, -3]]
+    assert graph.collect(values, "max").tolist() == [[0, 0], [4, 4], [3, -1]]
+    assert graph.in_degree().flatten().tolist() == [0, 1, 2]
+
+
+def test_weighted_sums_are_sums_of_weighted_nodes() -> None:
+    edges = torch.tensor([[0, 1, 2, 0], [1, 2, 0, 2]])
+    graph, source, weights = EdgeList(edges, 3), torch.randn(3, WIDTH).double(), torch.randn(4, 2).double()
+    expected = torch.zeros(3, 2, WIDTH).double()
+    for e, (i, j) in enumerate(edges.T.tolist()):
+        for k in range(2):
+            expected[j, k] += weights[e, k] * source[i]
+    torch.testing.assert_close(graph.weighted_sums(source, weights), expected)
+    shared = graph.weighted_sums(source, weights[:1])
+    torch.testing.assert_close(shared, graph.weighted_sums(source, weights[:1].expand(4, -1)))
+
+
+def test_edge_features_may_be_shared_along_a_dimension() -> None:
+    network = RRN(4, 6, 2, edge_features=3, message_layers=2).double()
+    x, graph, shared = torch.randn(8, 4).double(), CompleteGraphs(2, 4), torch.randn(2, 1, 1, 3).double()
+    full = shared.expand(2, 4, 4, 3)
+    torch.testing.assert_close(network(x, graph, shared, steps=2), network(x, graph, full, steps=2))
+
+
+def test_union_by_hand() -> None:
+    a = torch.zeros(2, 1), torch.tensor([[0], [1]])
+    b = torch.ones(3, 1), torch.tensor([[0, 2], [1, 0]])
+    x, edge_index, batch = union([a, b])
+    assert x.flatten().tolist() == [0, 0, 1, 1, 1]
+    assert edge_index.tolist() == [[0, 2, 4], [1, 3, 2]]
+    assert batch.tolist() == [0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: union([]), r"graphs: expected at least one \(x, edge_index\), got none"),
+        (lambda: NeighbourTable(torch.zeros(3, 2)), r"table: expected integers of shape \(nodes, k\), got torch.float32"),
+        (lambda: NeighbourTable(torch.tensor([[1], [2]])), r"table: names node 2, but has nodes 0 to 1"),
+        (lambda: NeighbourTable(torch.tensor([[1], [-1]])), r"table: names node -1, but has nodes 0 to 1"),
+        (lambda: NeighbourTable(torch.zeros(0, 2).long()), r"table: expected integers of shape \(nodes, k\)"),
+        (lambda: CompleteGraphs(0, 3), r"graphs, size: expected at least one graph of one node, got 0 of 3"),
+        (lambda: CompleteGraphs(2, 3, torch.ones(2, 3)), r"mask: expected booleans of shape \(2, 3\), got torch.float32"),
+        (lambda: CompleteGraphs(2, 3, torch.ones(3, 2).bool()), r"mask: expected booleans of shape \(2, 3\).*\(3, 2\)"),
+        (lambda: EdgeList(torch.zeros(2, 0).long(), 0), r"x: the graph has no nodes"),
+    ],
+)
+def test_bad_graphs_are_named(make: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()  # type: ignore[operator]
+
+
+def test_from_networkx() -> None:
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph()
+    for name, numbers in (("a", [1, 2]), ("b", [3, 4]), ("c", [5, 6])):
+        graph.add_node(name, x=numbers)
+    graph.add_edge("a", "b", weight=0.5)
+    graph.add_edge("c", "c", weight=2.0)
+    arguments = from_networkx(graph, edge_features="weight")
+    assert arguments["x"].tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert sorted(zip(*arguments["edge_index"].tolist(), strict=True)) == [(0, 1), (1, 0), (2, 2)]
+    assert arguments["edge_attr"].shape == (3, 1)
+    assert RRN(2, 6, 1, edge_features=1)(**arguments, steps=2).shape == (2, 3, 1)
+    directed = from_networkx(networkx.DiGraph(graph), edge_features="weight")
+    assert directed["edge_index"].shape == (2, 3)
+    one_way = networkx.DiGraph()
+    one_way.add_nodes_from([(0, {"f": 1.0}), (1, {"f": 2.0})])
+    one_way.add_edge(1, 0)
+    arguments = from_networkx(one_way, "f")
+    assert arguments["edge_index"].tolist() == [[1], [0]]
+    assert arguments["x"].tolist() == [[1], [2]]
+    assert arguments["edge_attr"] is None
+
+
+def test_bad_networkx_graphs_are_named() -> None:
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.path_graph(2)
+    with pytest.raises(InputError, match="graph: node 0 has no attribute 'x'; name the attribute with features="):
+        from_networkx(graph)
+    networkx.set_node_attributes(graph, {0: [1.0], 1: [1.0]}, "x")
+    with pytest.raises(InputError, match=r"graph: edge \(0, 1\) has no attribute 'w'"):
+        from_networkx(graph, edge_features="w")
+    with pytest.raises(InputError, match="graph: it has no nodes"):
+        from_networkx(networkx.Graph())
+    networkx.set_node_attributes(graph, {0: [1.0], 1: [1.0, 2.0]}, "x")
+    with pytest.raises(InputError, match="graph: expected 'x' to hold equally many numbers"):
+        from_networkx(graph)
+
+
+def test_from_pyg() -> None:
+    geometric = pytest.importorskip("torch_geometric.data")
+    graphs = [
+        geometric.Data(x=torch.randn(n, 2), edge_index=complete_edges(n), edge_attr=torch.randn(n * (n - 1)))
+        for n in (2, 4)
+    ]
+    network = RRN(2, 6, 3, edge_features=1, readout="graph")
+    batch = from_pyg(geometric.Batch.from_data_list(graphs))
+    together = network(**batch, steps=2)
+    assert together.shape == (2, 2, 3)
+    apart = [network(**from_pyg(graph), steps=2) for graph in graphs]
+    torch.testing.assert_close(together, torch.cat(apart, dim=1))
+    with pytest.raises(InputError, match="data: expected a torch_geometric Data with x and edge_index"):
+        from_pyg(geometric.Data(x=torch.randn(2, 2)))

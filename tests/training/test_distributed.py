@@ -1,0 +1,98 @@
+"""Two processes are one: the same parameters from the same global batch, under --devices and under torchrun."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from rrn.cli import main
+from rrn.training.checkpoints import list_checkpoints, load_checkpoint
+
+pytest.importorskip("lightning_fabric")
+TIMEOUT = 240
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "rrn"]
+
+
+def start(command: list[str]) -> subprocess.Popen[str]:
+    """In a process group of its own, so that what it starts can be ended with it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, start_new_session=True
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    """What it printed; nothing of it is left running, whatever happens."""
+    try:
+        printed, _ = process.communicate(timeout=TIMEOUT)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert process.returncode == 0, printed
+    return printed
+
+
+def assert_same_parameters(a: Path, b: Path, update: int) -> None:
+    ours, theirs = load_checkpoint(a), load_checkpoint(b)
+    assert ours is not None
+    assert theirs is not None
+    assert ours[1]["update"] == theirs[1]["update"] == update
+    for name, tensor in ours[0].items():
+        if name.startswith(("network.", "average.")):
+            torch.testing.assert_close(tensor, theirs[0][name], atol=1e-5, rtol=0)
+
+
+def test_two_processes_are_one(tmp_path: Path, tiny_ages_flags: list[str]) -> None:
+    """20 updates under --devices 2, then 10 more of the same run under torchrun."""
+    common = ["train", "ages", *tiny_ages_flags, "--schedule", "constant", "--warmup", "5"]
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert main([*common, "--updates", "20", "--folder", str(one), "--quiet"]) == 0
+    command = [sys.executable, "-m", "rrn", *common, "--updates", "20", "--folder", str(two), "--devices", "2"]
+    printed = finish(start(command))
+    assert printed.count("finished at update 20") == 1
+    assert_same_parameters(one, two, 20)
+    start_of_run = torch.cat([t.flatten() for n, t in load_checkpoint(one)[0].items() if n.startswith("network.")])
+
+    resumed = tmp_path / "resumed"
+    shutil.copytree(two, resumed)
+    assert main([*common, "--updates", "30", "--folder", str(one), "--quiet"]) == 0
+    printed = finish(start([*TORCHRUN, *common, "--updates", "30", "--folder", str(resumed)]))
+    assert printed.count("going on from update 20") == 1
+    assert_same_parameters(one, resumed, 30)
+    end_of_run = torch.cat([t.flatten() for n, t in load_checkpoint(one)[0].items() if n.startswith("network.")])
+    assert (end_of_run - start_of_run).abs().max() > 1e-3
+
+
+def test_a_signal_to_one_process_stops_all_of_them(tmp_path: Path, tiny_ages_flags: list[str]) -> None:
+    flags = [*tiny_ages_flags, "--updates", "1000000", "--checkpoint-minutes", "0", "--folder", str(tmp_path)]
+    process = start([sys.executable, "-m", "rrn", "train", "ages", *flags, "--devices", "2"])
+    try:
+        deadline = time.monotonic() + TIMEOUT
+        while not list_checkpoints(tmp_path):
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    printed = finish(process)
+    assert "the same command goes on from here" in printed
+    loaded = load_checkpoint(tmp_path)
+    assert loaded is not None
+    assert f"stopped at update {loaded[1]['update']};" in printed
+
+
+def test_a_batch_that_does_not_divide_is_named(tmp_path: Path, tiny_ages_flags: list[str]) -> None:
+    flags = [*tiny_ages_flags, "--batch-size", "7", "--folder", str(tmp_path)]
+    process = start([sys.executable, "-m", "rrn", "train", "ages", *flags, "--devices", "2"])
+    printed, _ = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 2
+    assert "--batch-size 7 does not divide among 2 processes" in printed
