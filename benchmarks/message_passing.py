@@ -40,7 +40,9 @@ def _run(form: str) -> dict[str, float]:
 
     from rrn import RRN, NeighbourTable
     from rrn.losses import every_step
+    from rrn.memory import keep_freed_memory
 
+    keep_freed_memory()  # for both forms alike, as in training
     torch.manual_seed(0)
     network = RRN(48, 96, 10, edge_features=1, encoder_layers=3, message_layers=3, update_layers=3)
     table = _sudoku_neighbours()

@@ -3,3 +3,7 @@
 
 class InputError(ValueError):
     """Something a caller handed over is not usable. The message names it and says what would be."""
+
+
+class NotFiniteError(InputError):
+    """Numbers that should be finite are NaN or infinite."""

@@ -1,12 +1,13 @@
 """Graphs: who sends messages to whom.
 
 A graph answers two questions, and only these, for the message function: *what do the two ends of every edge add up
-to* (`Graph.pair`) and *what arrives at every node* (`Graph.collect`). Three layouts answer them:
+to* (`Graph.pair`) and *what arrives at every node* (`Graph.collect`). Four layouts answer them:
 
 * `EdgeList`: any graph, as an ``edge_index`` of shape (2, E), row 0 the senders and row 1 the receivers. Several
   graphs of different sizes are batched as one graph of disjoint parts (`union`).
 * `NeighbourTable`: graphs in which every node hears from the same number of neighbours. No scatter is needed.
 * `CompleteGraphs`: equally large graphs in which everybody hears everybody. No index is needed at all.
+* `PackedGraphs`: the same for graphs of different sizes; nodes are packed, only edges are padded.
 """
 
 from abc import ABC, abstractmethod
@@ -183,6 +184,51 @@ class CompleteGraphs(Graph):
     def sum_nodes(self, h: Tensor, batch: Tensor | None) -> Tensor:
         h = h.view(self.graphs, self.size, -1)
         return h.sum(1) if self.mask is None else (h * self.mask[..., None].to(h.dtype)).sum(1)
+
+
+class PackedGraphs(Graph):
+    """Graphs of different ``sizes`` (graphs,), every node hearing from all the others of its graph.
+
+    Nodes are packed, those of a graph next to each other, so that nothing is computed for nodes that do not exist.
+    Edges lie as those of `CompleteGraphs` of the largest size: (graphs, sender, receiver).
+    """
+
+    def __init__(self, sizes: Tensor) -> None:
+        if sizes.dim() != 1 or len(sizes) == 0 or int(sizes.min()) < 1:
+            raise InputError("sizes: expected the number of nodes of each graph, at least 1, in one dimension")
+        graphs, size = len(sizes), int(sizes.max())
+        mask = torch.arange(size, device=sizes.device) < sizes[:, None]
+        self.padded = CompleteGraphs(graphs, size, mask)
+        self.places = mask.flatten().nonzero()[:, 0]
+        self.num_nodes = len(self.places)
+        self.edge_shape = self.padded.edge_shape
+        self.edges = self.padded.edges
+        """(graphs, sender, receiver, 1): whether the sender exists and is not the receiver."""
+
+    def pad(self, h: Tensor) -> Tensor:
+        """(nodes, width) → (graphs, size, width), zeros where a graph has no node."""
+        graphs, size, _ = self.edge_shape
+        padded = h.new_zeros(graphs * size, h.shape[-1]).index_copy(0, self.places, h)
+        return padded.view(graphs, size, -1)
+
+    def pack(self, padded: Tensor) -> Tensor:
+        """(graphs, size, width) → (nodes, width)."""
+        return padded.flatten(0, 1).index_select(0, self.places)
+
+    def pair(self, source: Tensor, target: Tensor) -> Tensor:
+        return self.padded.pair(self.pad(source).flatten(0, 1), self.pad(target).flatten(0, 1))
+
+    def collect(self, values: Tensor, how: Aggregate) -> Tensor:
+        return self.padded.collect(values, how).index_select(0, self.places)
+
+    def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
+        return self.padded.weighted_sums(self.pad(source).flatten(0, 1), weights).index_select(0, self.places)
+
+    def in_degree(self) -> Tensor:
+        return self.padded.in_degree().index_select(0, self.places)
+
+    def sum_nodes(self, h: Tensor, batch: Tensor | None) -> Tensor:
+        return self.pad(h).sum(1)
 
 
 def _reduce(values: Tensor, dim: int, how: Aggregate) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from rrn.errors import InputError
 from rrn.fused import summed_hidden_layers
-from rrn.graphs import Aggregate, Graph
+from rrn.graphs import Aggregate, Graph, PackedGraphs
 from rrn.layers import MLP
 
 
@@ -111,3 +111,44 @@ class GatedMessage(Message):
         from_sources = (graph.weighted_sums(self.source(h), edge_term) * gates).sum(1)
         gate_sum = graph.collect(edge_term.expand(*graph.edge_shape, -1), "sum") @ gates
         return self.norm(self.out(from_sources + gate_sum * self.target(h)))
+
+
+class AttentionMessage(Message):
+    """Messages that compete: m_j = W·[Σ_i a_ij U h_i; Σ_i a_ij e_ij], a_ij a softmax over the senders i, a head at a time.
+
+    The logit of a_ij is q(h_j)·k(h_i) plus a linear function of the edge features; a sender that does not exist, with
+    a learned logit, lets a node listen to nobody. "The last fact about Mary" is a softmax, not a sum. What arrives is
+    normalised. Needs `PackedGraphs`.
+    """
+
+    def __init__(self, hidden: int, edge_features: int, heads: int, width: int) -> None:
+        super().__init__()
+        self.outputs, self.heads, self.width, self.edge_features = hidden, heads, width, edge_features
+        self.project = nn.Linear(hidden, 3 * heads * width)
+        self.prefer = nn.Linear(edge_features, heads, bias=False)
+        self.nobody = nn.Parameter(torch.zeros(heads))
+        self.out = nn.Linear(heads * (width + edge_features), hidden)
+        self.norm = nn.LayerNorm(hidden)
+
+    def encode_edges(self, edge_attr: Tensor | None) -> Tensor | None:
+        """(graphs, sender, receiver, features) → (graphs, receiver, heads + features, sender), the logits first."""
+        if edge_attr is None:
+            raise InputError("edge_attr: an AttentionMessage needs edge features, got None")
+        features = edge_attr.permute(0, 2, 3, 1)
+        return torch.cat([self.prefer.weight @ features, features], dim=2)
+
+    def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
+        assert edge_term is not None
+        if not isinstance(graph, PackedGraphs):
+            raise InputError(f"edge_index: an AttentionMessage needs PackedGraphs, got {type(graph).__name__}")
+        graphs, size, _ = graph.edge_shape
+        shape = (graphs, size, self.heads, self.width)
+        query, key, value = (part.reshape(shape) for part in graph.pad(self.project(h)).chunk(3, dim=-1))
+        scores = (query.transpose(1, 2) @ key.permute(0, 2, 3, 1)).transpose(1, 2) * self.width**-0.5
+        prefer, features = edge_term.split([self.heads, self.edge_features], dim=2)
+        scores = (scores + prefer).masked_fill(~graph.edges.permute(0, 2, 3, 1), float("-inf"))
+        nobody = self.nobody[:, None].expand(graphs, size, -1, 1)
+        share = torch.cat([scores, nobody], dim=-1).softmax(-1)[..., :-1]  # (graphs, receiver, heads, sender)
+        values = (share.transpose(1, 2) @ value.transpose(1, 2)).transpose(1, 2)
+        arrived = torch.cat([values.flatten(2), (share @ features.transpose(2, 3)).flatten(2)], dim=-1)
+        return self.norm(self.out(graph.pack(arrived)))

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from rrn.errors import InputError
+from rrn.errors import InputError, NotFiniteError
 from rrn.graphs import Aggregate, EdgeList, Graph
 from rrn.layers import MLP
 from rrn.messages import Message, MLPMessage
@@ -210,6 +210,6 @@ class RRN(nn.Module):
         for name, values in (("x", x), ("edge_attr", edge_attr)):
             if values is not None and not values.isfinite().all():
                 row = int((~values.isfinite()).flatten(1).any(1).nonzero()[0])
-                raise InputError(f"{name}: not finite (NaN or infinity) in row {row}")
+                raise NotFiniteError(f"{name}: not finite (NaN or infinity) in row {row}")
         if batch is not None and (int(batch[0]) != 0 or bool((batch.diff() < 0).any())):
             raise InputError("batch: expected graph numbers in ascending order from 0")

@@ -9,6 +9,7 @@ from rrn import tasks
 from rrn.cli.options import parse, print_json
 from rrn.errors import InputError
 from rrn.evaluation import EvaluateOptions, provenance
+from rrn.memory import keep_freed_memory
 from rrn.storage import write_json
 
 HELP = """usage: rrn evaluate PRESET [--weights DIR] [--data PATH] [--limit N] [--steps A,B,…] [--json] …
@@ -38,6 +39,7 @@ def main(arguments: list[str]) -> int:
     preset, config = read_config(source)
     if preset.task != named.task:
         raise InputError(f"--weights {source}: for the task {preset.task!r}, but {named.name!r} is of {named.task!r}")
+    keep_freed_memory()
     network, _ = from_pretrained(source)
     console = Console(stderr=True)
     bar = Progress("evaluating", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console)

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rrn.errors import InputError
+from rrn.errors import InputError, NotFiniteError
+from rrn.memory import keep_freed_memory
 from rrn.pretrained import save_pretrained, settings
 from rrn.storage import write_atomically, write_json
 from rrn.training.checkpoints import load_checkpoint, save_checkpoint
@@ -81,6 +82,7 @@ class _Run:
         self.shard = Shard(fabric.global_rank, fabric.world_size) if fabric else Shard()
         self.leads = self.shard.rank == 0
         whole_batches(self.preset, self.shard.world)
+        keep_freed_memory()
         torch.set_num_threads(self.preset.threads)
         torch.manual_seed(self.preset.seed)
         self.network: nn.Module = experiment.network()
@@ -141,9 +143,10 @@ class _Run:
         steps = self.experiment.steps_of(carry)
         try:
             outputs, state = self.called(carry.batch, steps=steps, state=carry.state)
-        except InputError as error:
-            self._check_weights(error)
-            raise
+        except NotFiniteError as error:
+            if not all(bool(values.isfinite().all()) for values in carry.batch.values()):
+                raise
+            raise self._diverged("what the network computes is not finite") from error
         loss = self.experiment.loss(outputs, carry.batch)
         value = float(loss.detach())
         if not math.isfinite(value):
@@ -204,12 +207,9 @@ class _Run:
             f"or a smaller --clip (now {self.preset.clip}) in a new --folder."
         )
 
-    def _check_weights(self, cause: Exception | None = None) -> None:
-        if not all(bool(parameter.isfinite().all()) for parameter in self.network.parameters()):
-            raise self._diverged("a weight is not finite") from cause
-
     def _save(self) -> None:
-        self._check_weights()
+        if not all(bool(parameter.isfinite().all()) for parameter in self.network.parameters()):
+            raise self._diverged("a weight is not finite")
         if not self.leads:
             return
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}

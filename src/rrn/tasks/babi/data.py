@@ -94,7 +94,8 @@ class Batch:
 
     ``facts`` (b, F): sentence numbers, oldest first, then `NO_SENTENCE`; ``fact_counts`` (b,): how many are facts;
     ``facts_before`` (b,): how many facts the story had, those left out included; ``questions`` (b,): sentence
-    numbers; ``answers`` (b,): word numbers; ``tasks`` (b,): 1 to 20. All int64.
+    numbers; ``answers`` (b,): word numbers; ``tasks`` (b,): 1 to 20; ``support`` (b, F): k where a fact is the k-th
+    supporting fact of its question in the file's order, else 0. All int64.
     """
 
     facts: np.ndarray
@@ -103,6 +104,7 @@ class Batch:
     questions: np.ndarray
     answers: np.ndarray
     tasks: np.ndarray
+    support: np.ndarray
 
     @cached_property
     def is_fact(self) -> np.ndarray:
@@ -120,7 +122,8 @@ class EncodedQuestions:
     """n questions; those of a story share its facts, so any number of last facts can be had at batch time.
 
     ``story_facts`` (all facts of all stories,) int32: sentence numbers in ``table``; the facts before question i are
-    ``story_facts[starts[i]:ends[i]]``. ``questions``, ``answers``, ``tasks`` (n,) as in `Batch`.
+    ``story_facts[starts[i]:ends[i]]``. ``questions``, ``answers``, ``tasks`` (n,) as in `Batch`. The places in
+    ``story_facts`` of its supporting facts are ``support_facts[support_ends[i - 1]:support_ends[i]]``.
     """
 
     table: SentenceTable = field(repr=False)
@@ -130,6 +133,8 @@ class EncodedQuestions:
     questions: np.ndarray
     answers: np.ndarray
     tasks: np.ndarray
+    support_facts: np.ndarray
+    support_ends: np.ndarray
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -150,7 +155,20 @@ class EncodedQuestions:
             questions=self.questions[rows].astype(np.int64),
             answers=self.answers[rows].astype(np.int64),
             tasks=self.tasks[rows].astype(np.int64),
+            support=self._support(rows, ends - counts, facts.shape),
         )
+
+    def _support(self, rows: np.ndarray | slice, first_facts: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """`Batch.support`; ``first_facts`` are the places of the first facts kept."""
+        ends = self.support_ends[rows]
+        counts = np.diff(self.support_ends, prepend=0)[rows]
+        row = np.repeat(np.arange(len(counts)), counts)
+        rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        column = self.support_facts[np.repeat(ends - counts, counts) + rank] - first_facts[row]
+        kept = column >= 0
+        support = np.zeros(shape, dtype=np.int64)
+        support[row[kept], column[kept]] = rank[kept] + 1
+        return support
 
     def batches(self, size: int, max_facts: int = MAX_FACTS) -> Iterator[Batch]:
         """All questions in order, for evaluation."""
@@ -195,11 +213,15 @@ def encode(stories: Iterable[Story] | Mapping[int, Iterable[Story]], table: Sent
     questions: list[int] = []
     answers: list[int] = []
     tasks: list[int] = []
+    support_facts: list[int] = []
+    support_ends: list[int] = []
     answer_ids: dict[str, int] = {}
     for story in stories:
         start = len(story_facts)
         story_facts += table.numbers(story.facts)
-        for text, answer, _, facts in story.questions:
+        for text, answer, support, facts in story.questions:
+            support_facts += [start + fact for fact in support]
+            support_ends.append(len(support_facts))
             starts.append(start)
             ends.append(start + facts)
             questions.append(table.number(text))
@@ -215,6 +237,8 @@ def encode(stories: Iterable[Story] | Mapping[int, Iterable[Story]], table: Sent
         questions=np.array(questions, dtype=np.int32),
         answers=np.array(answers, dtype=np.int16),
         tasks=np.array(tasks, dtype=np.int8),
+        support_facts=np.array(support_facts, dtype=np.int64),
+        support_ends=np.array(support_ends, dtype=np.int64),
     )
 
 

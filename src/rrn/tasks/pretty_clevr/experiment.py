@@ -1,5 +1,7 @@
 """How Pretty-CLEVR is trained: a curriculum over the number of jumps."""
 
+from functools import cache
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -27,7 +29,6 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
         super().__init__(preset)
         self.longest = 0 if preset.curriculum else FURTHEST
         self.running = 0.0
-        self.scenes: data.Scenes | None = None
         valid = data.scenes("valid")
         rng = seeded(preset.seed, 2)
         self.validation = (valid, np.sort(rng.choice(len(valid) * data.QUESTIONS, VALIDATION, replace=False)))
@@ -36,11 +37,10 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
         return build(self.preset)
 
     def sample(self, rng: np.random.Generator) -> Batch:
-        if self.scenes is None:
-            self.scenes = data.scenes("train", self.preset.scenes)
-        scene = rng.integers(len(self.scenes), size=self.preset.batch_size)
+        scenes = _training_scenes(self.preset.scenes)
+        scene = rng.integers(len(scenes), size=self.preset.batch_size)
         starts = rng.integers(data.STARTS, size=len(scene))
-        batch = as_batch(self.scenes, scene, starts * data.JUMPS + rng.integers(self.longest + 1, size=len(scene)))
+        batch = as_batch(scenes, scene, starts * data.JUMPS + rng.integers(self.longest + 1, size=len(scene)))
         if self.preset.augment:
             batch["positions"] = torch.from_numpy(data.augment(batch["positions"].numpy(), rng))
         return batch
@@ -87,6 +87,11 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
         right = right_by_step(network, scenes, numbers, self.preset.steps)[-1]
         by_jumps = {f"jumps_{n}": float(right[numbers % data.JUMPS == n].mean()) for n in range(data.JUMPS)}
         return {"score": float(right.mean()), **by_jumps, "longest": float(self.longest)}
+
+
+@cache
+def _training_scenes(count: int) -> data.Scenes:
+    return data.scenes("train", count)
 
 
 def _due_mean(logits: Tensor, targets: Tensor, due: Tensor) -> Tensor:

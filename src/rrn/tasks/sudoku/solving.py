@@ -30,6 +30,7 @@ class Solved:
         valid: (n,) whether the grid breaks no rule and keeps the givens, and so is a solution.
         steps: (n,) steps of message passing it took, in the start that counts.
         starts: (n,) starts it took: 1 where the first, clean one did it.
+        first_grids: (n, 81) the answer of the first, clean start.
         confidence: (n,) the mean probability of the digits put into empty cells.
         probabilities: (steps, n, 81, 9) after every step, where asked for; rows beyond a puzzle's steps repeat.
     """
@@ -38,6 +39,7 @@ class Solved:
     valid: np.ndarray
     steps: np.ndarray
     starts: np.ndarray
+    first_grids: np.ndarray
     confidence: np.ndarray
     probabilities: np.ndarray | None = None
 
@@ -82,6 +84,7 @@ def solve(
         np.zeros(count, bool),
         np.zeros(count, np.int64),
         np.ones(count, np.int64),
+        np.zeros((count, 81), np.uint8),
         np.zeros(count),
         np.zeros((max_steps, count, 81, 9), np.float32) if trace else None,
     )
@@ -93,8 +96,17 @@ def solve(
                 break
             amount = noise if start > 1 else 0.0
             _one_start(network, grids, open_rows, found, max_steps, start, amount, generator, progress)
+            if start == 1:
+                found.first_grids[:] = found.grids
             open_rows = np.flatnonzero(~found.valid)
     return found
+
+
+def answers_by_step(network: nn.Module, puzzles: np.ndarray, steps: int) -> np.ndarray:
+    """The digits the network would put after every step from a clean start, never stopping: (steps, n, 81)."""
+    with torch.inference_mode():
+        outputs, _ = network({"puzzle": _tensor(puzzles)}, steps=steps)
+        return _digit_probabilities(network, outputs, len(puzzles)).argmax(-1).numpy().astype(np.uint8) + 1
 
 
 def _one_start(

@@ -1,0 +1,58 @@
+"""bAbI: the paper's network and its ablations, one that learns on a CPU, and two baselines of the paper's table."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rrn.presets import Preset
+
+
+@dataclass(frozen=True, kw_only=True)
+class BabiPreset(Preset):
+    task = "babi"
+
+    network: Literal["roles", "paper", "lstm", "memn2n"] = "roles"
+    """roles: words in roles, messages that compete, pointers at facts. paper: LSTMs, MLPs and sums. lstm: one LSTM over
+    the whole story. memn2n: end-to-end memory network."""
+    hidden: int = 96
+    """Units of the state."""
+    word_width: int = 64
+    """Units of a word's code (paper, lstm: units of the sentence LSTMs' input too)."""
+    roles: int = 6
+    """roles: words picked out of each sentence, to be compared with those of others."""
+    heads: int = 6
+    """roles: softmaxes over senders a step."""
+    head_width: int = 16
+    """roles: units of a head."""
+    update_width: int = 128
+    """roles: products in g."""
+    encoding: Literal["mlp", "linear", "none"] = "mlp"
+    """paper: how fact, question and position become x: by an MLP, a linear layer, or fact and position alone."""
+    dropout: float = 0.0
+    """paper: share dropped in the last two layers of r."""
+    support_loss: float = 1.0
+    """roles: weight of the loss on which facts support the answer (strong supervision). 0: answers alone."""
+    max_facts: int = 20
+    """Facts kept before a question, the last ones."""
+    by_error: float = 0.9
+    """Share of the questions drawn from tasks in proportion to their running error; the rest from all tasks alike."""
+    data: Path | None = None
+    """A folder or archive of official files to train on. Unset: generated questions, ever new."""
+    tasks: tuple[int, ...] = tuple(range(1, 21))
+    """The tasks trained on."""
+
+
+PRESETS = (
+    BabiPreset(
+        name="babi",
+        about="All 20 tasks of bAbI in one network: words in roles, messages that compete, pointers at the facts.",
+        steps=4,
+        batch_size=64,
+        updates=1_000_000,
+        minutes=40,
+        lr=2e-3,
+        weight_decay=1e-4,
+        ema=0.998,
+        validate_every=1000,
+    ),
+)

@@ -1,0 +1,149 @@
+"""How many puzzles are solved, by givens and by steps; from one start, and apart from that with restarts.
+
+A puzzle counts as solved *within* t steps if, at one of the first t steps, the grid is filled and breaks no rule and
+is the right one: the network stops there, as `rrn solve` does. The share whose grid is right *at* step t, stopped or
+not, which is what the paper counts, is reported beside it on demand (``--never-stop``): it takes all the steps.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from rich.table import Table
+from torch import nn
+
+from rrn.errors import InputError
+from rrn.evaluation import EvaluateOptions, step_list
+from rrn.presets import Preset
+from rrn.tasks.sudoku.data import read_sets
+from rrn.tasks.sudoku.files import read_puzzles
+from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.model import CellSudoku
+from rrn.tasks.sudoku.solving import PLACES, answers_by_step, solve
+
+PER_GIVENS = 100
+OWN_SEED = 2018
+STEPS = [1, 2, 4, 8, 16, 32, 64, 128]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(EvaluateOptions):
+    """``--data`` is a file of puzzles (text or CSV, with or without solutions) or a folder of ``rrn data sudoku``."""
+
+    restarts: int = 0
+    """Also solve with so many restarts from a noisy state; reported apart."""
+    never_stop: bool = False
+    """Also report the share that is right at exactly each step, without stopping at a valid grid."""
+    split: str = "test"
+    """Of a folder of several sets: the one to measure on."""
+    zero_positions: bool = False
+    """Set the row and column embeddings of the paper's network to zero, as its ablation does."""
+
+
+def evaluate(
+    network: nn.Module, preset: Preset, options: Options, progress: Callable[[int, int], Any]
+) -> dict[str, Any]:
+    steps = step_list(options.steps) if options.steps else [t for t in STEPS if t <= 2 * preset.steps]
+    if options.restarts < 0:
+        raise InputError(f"--restarts: expected 0 or more, got {options.restarts}")
+    if options.zero_positions:
+        _zero_positions(network)
+    puzzles, solutions, source = _puzzles(options)
+    found = solve(puzzles, network=network, max_steps=steps[-1], restarts=options.restarts, progress=progress)
+    right = (found.grids == solutions).all(1)
+    one_start = right & (found.starts == 1)
+    first = np.where(one_start, found.steps, steps[-1] + 1)
+    givens = (puzzles > 0).sum(1)
+    rows = {int(g): givens == g for g in np.unique(givens)}
+
+    def by_givens(solved: np.ndarray) -> dict[str, float]:
+        return {str(g): float(solved[row].mean()) for g, row in rows.items()}
+
+    result = {
+        "n": len(puzzles),
+        "data": source,
+        "accuracy": {str(t): float((first <= t).mean()) for t in steps},
+        "cell_accuracy": float((found.first_grids == solutions).mean()),
+        "n_by_givens": {str(g): int(row.sum()) for g, row in rows.items()},
+        "accuracy_by_givens": by_givens(one_start),
+        "accuracy_by_givens_and_steps": {
+            str(g): {str(t): float((first[row] <= t).mean()) for t in range(1, steps[-1] + 1)}
+            for g, row in rows.items()
+        },
+        "steps": steps,
+        "training_steps": preset.steps,
+    }
+    if options.restarts:
+        result |= {
+            "restarts": options.restarts,
+            "accuracy_restarts": float(right.mean()),
+            "accuracy_restarts_by_givens": by_givens(right),
+            "accuracy_by_starts": {
+                str(k): float((right & (found.starts <= k)).mean()) for k in range(1, options.restarts + 2)
+            },
+        }
+    if options.never_stop:
+        at = _right_at(network, puzzles, solutions, steps, progress)
+        result["accuracy_at_step"] = {str(t): float(share) for t, share in at.items()}
+    if options.zero_positions:
+        result["zero_positions"] = True
+    return result
+
+
+def _right_at(
+    network: nn.Module,
+    puzzles: np.ndarray,
+    solutions: np.ndarray,
+    steps: list[int],
+    progress: Callable[[int, int], Any],
+) -> dict[int, float]:
+    """The share of grids that are right at each of some steps, whether or not they were before."""
+    right = np.zeros(len(steps))
+    for low in range(0, len(puzzles), PLACES):
+        part = slice(low, low + PLACES)
+        answers = answers_by_step(network, puzzles[part], steps[-1])[[t - 1 for t in steps]]
+        right += (answers == solutions[part]).all(-1).sum(1)
+        progress(min(low + PLACES, len(puzzles)), len(puzzles))
+    return dict(zip(steps, (right / len(puzzles)).tolist(), strict=True))
+
+
+def _puzzles(options: Options) -> tuple[np.ndarray, np.ndarray, str]:
+    if options.data is None:
+        generated = [generate(PER_GIVENS, np.random.default_rng([OWN_SEED, extra]), extra) for extra in range(18)]
+        puzzles, solutions = (np.concatenate(parts) for parts in zip(*generated, strict=True))
+        about = f"{PER_GIVENS} generated minimal puzzles with each of 0-17 extra givens, seed {OWN_SEED}"
+    elif options.data.is_dir():
+        sets, _ = read_sets(options.data)
+        name = options.split if options.split in sets else next(iter(sets))
+        puzzles, solutions = sets[name].puzzles, sets[name].solutions
+        about = f"{options.data.name}/{name}"
+    else:
+        read = read_puzzles(options.data, prove="unsolved", limit=options.limit)
+        puzzles, solutions = read.puzzles, read.solutions
+        about = options.data.name
+    if options.limit is not None and options.data is None:
+        chosen = np.linspace(0, len(puzzles) - 1, min(options.limit, len(puzzles))).round().astype(int)
+        return puzzles[chosen], solutions[chosen], about
+    return puzzles[: options.limit], solutions[: options.limit], about
+
+
+def _zero_positions(network: nn.Module) -> None:
+    if not isinstance(network, CellSudoku):
+        raise InputError("--zero-positions: only the paper's network has row and column embeddings")
+    with torch.no_grad():
+        network.row.weight.zero_()
+        network.column.weight.zero_()
+
+
+def tables(result: dict[str, Any]) -> list[Any]:
+    steps = [str(t) for t in result["steps"]]
+    table = Table("givens", "n", *steps, title="solved within so many steps, one start", box=None, header_style="bold")
+    for givens, figures in result["accuracy_by_givens_and_steps"].items():
+        table.add_row(givens, f"{result['n_by_givens'][givens]:,}", *[f"{figures[t]:.1%}" for t in steps])
+    table.add_row("all", f"{result['n']:,}", *[f"{result['accuracy'][t]:.1%}" for t in steps], style="bold")
+    lines: list[Any] = [table, f"\ncells right: {result['cell_accuracy']:.2%}"]
+    if "restarts" in result:
+        lines.append(f"with up to {result['restarts']} restarts: {result['accuracy_restarts']:.2%}")
+    return lines
