@@ -38,7 +38,7 @@ def tiny_ages_run(tmp_path_factory: pytest.TempPathFactory, tiny_ages_flags: lis
     return folder
 
 
-@pytest.fixture()
+@pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Run ``rrn …`` in this process: exit code, standard output, standard error."""
 

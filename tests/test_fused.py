@@ -14,7 +14,9 @@ def test_gradients_agree_with_finite_differences(kind: str, layers: int, monkeyp
     torch.manual_seed(3)
     table = torch.tensor([[1, 2], [0, 0], [2, 1]])
     graph: Graph = NeighbourTable(table) if kind == "table" else EdgeList(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 2]]), 3)
-    parameters = [torch.randn(4, 4).double() if index % 2 == 0 else torch.randn(4).double() for index in range(2 * layers)]
+    parameters = [
+        torch.randn(4, 4).double() if index % 2 == 0 else torch.randn(4).double() for index in range(2 * layers)
+    ]
     inputs = [torch.randn(3, 4).double(), torch.randn(3, 4).double(), torch.randn(*graph.edge_shape, 4).double()]
 
     def total(source: torch.Tensor, target: torch.Tensor, edges: torch.Tensor, *flat: torch.Tensor) -> torch.Tensor:

@@ -134,12 +134,18 @@ def test_union_by_hand() -> None:
     ("make", "message"),
     [
         (lambda: union([]), r"graphs: expected at least one \(x, edge_index\), got none"),
-        (lambda: NeighbourTable(torch.zeros(3, 2)), r"table: expected integers of shape \(nodes, k\), got torch.float32"),
+        (
+            lambda: NeighbourTable(torch.zeros(3, 2)),
+            r"table: expected integers of shape \(nodes, k\), got torch.float32",
+        ),
         (lambda: NeighbourTable(torch.tensor([[1], [2]])), r"table: names node 2, but has nodes 0 to 1"),
         (lambda: NeighbourTable(torch.tensor([[1], [-1]])), r"table: names node -1, but has nodes 0 to 1"),
         (lambda: NeighbourTable(torch.zeros(0, 2).long()), r"table: expected integers of shape \(nodes, k\)"),
         (lambda: CompleteGraphs(0, 3), r"graphs, size: expected at least one graph of one node, got 0 of 3"),
-        (lambda: CompleteGraphs(2, 3, torch.ones(2, 3)), r"mask: expected booleans of shape \(2, 3\), got torch.float32"),
+        (
+            lambda: CompleteGraphs(2, 3, torch.ones(2, 3)),
+            r"mask: expected booleans of shape \(2, 3\), got torch.float32",
+        ),
         (lambda: CompleteGraphs(2, 3, torch.ones(3, 2).bool()), r"mask: expected booleans of shape \(2, 3\).*\(3, 2\)"),
         (lambda: EdgeList(torch.zeros(2, 0).long(), 0), r"x: the graph has no nodes"),
     ],

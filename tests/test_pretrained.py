@@ -10,13 +10,13 @@ from torch import nn
 import rrn
 from rrn import tasks
 from rrn.errors import InputError
-from rrn.pretrained import from_pretrained, read_config, save_pretrained, shipped
 from rrn.presets import Preset
+from rrn.pretrained import from_pretrained, read_config, save_pretrained, shipped
 from rrn.tasks.ages.data import held_out_questions
 from rrn.tasks.ages.model import as_batch
 
 
-@pytest.fixture()
+@pytest.fixture
 def saved(tmp_path: Path) -> tuple[Path, nn.Module, Preset]:
     preset = dataclasses.replace(tasks.find_preset("ages"), hidden=12, message_width=8, update_width=8)
     network = tasks.build_network(preset).eval()
@@ -45,8 +45,8 @@ def test_the_folder_says_what_it_is(saved: tuple[Path, nn.Module, Preset]) -> No
     assert sorted(file.name for file in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
 
 
-def test_wrong_folders_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="no config.json in it, so not a folder of saved weights"):
+def test_wrong_folders_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no config\.json in it, so not a folder of saved weights"):
         from_pretrained(tmp_path)
     with pytest.raises(InputError, match="no weights 'nothing': no such folder, and shipped are"):
         from_pretrained("nothing")
@@ -89,7 +89,9 @@ def test_a_hub_id_that_cannot_be_had_is_named(monkeypatch: pytest.MonkeyPatch) -
         raise OSError("no network")
 
     monkeypatch.setattr(hub, "snapshot_download", offline)
-    with pytest.raises(InputError, match=r"somebody/weights: neither a folder nor to be had from the hub \(no network\)"):
+    with pytest.raises(
+        InputError, match=r"somebody/weights: neither a folder nor to be had from the hub \(no network\)"
+    ):
         from_pretrained("somebody/weights")
 
 
@@ -111,7 +113,9 @@ def test_shipped_names_load_and_a_folder_of_the_same_name_does_not_hide_them(
 
 
 def test_no_pickle_on_any_load_path() -> None:
-    forbidden = re.compile(r"(?<!safetensors\.)torch\.(load|save)\(|pickle\.\w+\(|import pickle|allow_pickle=True|joblib")
+    forbidden = re.compile(
+        r"(?<!safetensors\.)torch\.(load|save)\(|pickle\.\w+\(|import pickle|allow_pickle=True|joblib"
+    )
     sources = list(Path(rrn.__file__).parent.rglob("*.py"))
     assert len(sources) > 30
     lines = [(path, line) for path in sources for line in path.read_text().splitlines()]

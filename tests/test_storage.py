@@ -59,7 +59,9 @@ def test_an_unfinished_data_set_is_refused_and_leaves_no_scraps(
     with pytest.raises(OSError, match="disk full"):
         write_dataset(tmp_path, ARRAYS, {})
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.npy", "b.npy"]
-    with pytest.raises(InputError, match=r"no dataset.json in it, so not a finished data set; write one with 'rrn data'"):
+    with pytest.raises(
+        InputError, match=r"no dataset.json in it, so not a finished data set; write one with 'rrn data'"
+    ):
         read_dataset(tmp_path)
 
 

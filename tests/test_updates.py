@@ -89,7 +89,7 @@ def test_the_forget_gate_starts_open() -> None:
 
 
 def test_what_g_reads() -> None:
-    """"xm" does not see h; "hxm" does."""
+    """ "xm" does not see h; "hxm" does."""
     x, m = torch.randn(2, 6), torch.randn(2, 6)
     blind, seeing = MLPUpdate(6, inputs="xm"), MLPUpdate(6, inputs="hxm")
     states = State(torch.zeros(2, 6)), State(torch.ones(2, 6))

@@ -52,8 +52,12 @@ def provenance(config: dict[str, Any]) -> dict[str, Any]:
         "parameters": config["parameters"],
         "seed": config["preset"]["seed"],
         "trained": config["trained"],
-        "machine": f"{_processor()}, {os.cpu_count()} cores",
+        "machine": machine(),
     }
+
+
+def machine() -> str:
+    return f"{_processor()}, {os.cpu_count()} cores"
 
 
 def _processor() -> str:

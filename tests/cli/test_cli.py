@@ -196,7 +196,9 @@ def test_data_written_is_data_read(call: Call, tiny_ages_run: Path, tmp_path: Pa
     code, out, _ = call("evaluate", "ages", "--weights", tiny_ages_run / "best", "--data", folder, "--json")
     assert code == 0
     assert json.loads(out)["n"] == 30
-    code, out, _ = call("evaluate", "ages", "--weights", tiny_ages_run / "best", "--data", folder, "--limit", 7, "--json")
+    code, out, _ = call(
+        "evaluate", "ages", "--weights", tiny_ages_run / "best", "--data", folder, "--limit", 7, "--json"
+    )
     assert json.loads(out)["n"] == 7
     code, _, err = call("evaluate", "ages", "--weights", tiny_ages_run / "best", "--data", tmp_path)
     assert code == 2

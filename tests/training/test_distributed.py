@@ -90,9 +90,10 @@ def test_a_signal_to_one_process_stops_all_of_them(tmp_path: Path, tiny_ages_fla
     assert f"stopped at update {loaded[1]['update']};" in printed
 
 
-def test_a_batch_that_does_not_divide_is_named(tmp_path: Path, tiny_ages_flags: list[str]) -> None:
-    flags = [*tiny_ages_flags, "--batch-size", "7", "--folder", str(tmp_path)]
-    process = start([sys.executable, "-m", "rrn", "train", "ages", *flags, "--devices", "2"])
-    printed, _ = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 2
-    assert "--batch-size 7 does not divide among 2 processes" in printed
+def test_a_batch_that_does_not_divide_is_named_before_anything_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--batch-size", "7", "--devices", "2", "--folder", str(tmp_path / "run")]
+    assert main(["train", "ages", *flags]) == 2
+    assert "--batch-size 7 does not divide among 2 processes" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

@@ -156,7 +156,9 @@ def test_same_seed_same_parameters_and_another_seed_others(whole_run: Path, tmp_
     assert_same_run(tmp_path / "again", whole_run)
     train(Toy(dataclasses.replace(TOY, seed=1)), tmp_path / "other", quiet=True)
     ours, other = contents(whole_run)[0], contents(tmp_path / "other")[0]
-    assert not torch.equal(ours["network.rrn.message.mlp.linears.0.weight"], other["network.rrn.message.mlp.linears.0.weight"])
+    assert not torch.equal(
+        ours["network.rrn.message.mlp.linears.0.weight"], other["network.rrn.message.mlp.linears.0.weight"]
+    )
     assert not torch.equal(ours["batch.x"], other["batch.x"])
 
 
@@ -196,7 +198,9 @@ def test_a_non_finite_loss_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_
         def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
             return super().loss(outputs, batch) * (float("nan") if self.level == 5 else 1.0)
 
-    with pytest.raises(Diverged, match=r"the loss is nan at update 5\. The last good checkpoint .*--lr \(now 0\.01\)") as e:
+    with pytest.raises(
+        Diverged, match=r"the loss is nan at update 5\. The last good checkpoint .*--lr \(now 0\.01\)"
+    ) as e:
         train(Diverging(), tmp_path, quiet=True)
     assert str(tmp_path) in str(e.value)
     assert all(word in str(e.value) for word in ("--warmup", "--clip", "--folder"))
@@ -220,7 +224,9 @@ def test_weights_that_are_not_finite_never_become_a_checkpoint(tmp_path: Path) -
 
 def test_other_settings_are_refused_in_the_same_folder(whole_run: Path) -> None:
     before = (whole_run / "config.json").read_text()
-    with pytest.raises(InputError, match=r"holds a run with other settings \(lr was 0\.01 and is 0\.5\); give another --folder"):
+    with pytest.raises(
+        InputError, match=r"holds a run with other settings \(lr was 0\.01 and is 0\.5\); give another --folder"
+    ):
         train(Toy(dataclasses.replace(TOY, lr=0.5)), whole_run, quiet=True)
     assert (whole_run / "config.json").read_text() == before
 

@@ -54,6 +54,7 @@ def train(
     A run in a folder that already has a checkpoint continues from it. ``devices`` > 1, or a start under torchrun,
     spreads every batch over that many processes.
     """
+    whole_batches(experiment.preset, devices)
     with _distributed(devices) as fabric:
         run = _Run(experiment, Path(folder), fabric, quiet, tensorboard)
         return run.go()

@@ -17,6 +17,7 @@ from rrn.training.experiment import Batch
 from rrn.updates import ResidualUpdate, State
 
 POINTERS = 3
+SHORT = 10
 PLACE_FEATURES = 9
 
 
@@ -41,21 +42,22 @@ def build(preset: BabiPreset) -> nn.Module:
 class RoleEncoder(nn.Module):
     def __init__(self, width: int, roles: int, hidden: int) -> None:
         super().__init__()
-        self.words = nn.Embedding(len(WORDS) + 1, width)
-        nn.init.normal_(self.words.weight, std=width**-0.5)
-        self.places = nn.Parameter(torch.zeros(12, width))
-        self.context = nn.Linear(3 * width, 2 * width)
+        self.words = nn.Embedding(len(WORDS) + 1, width, padding_idx=0)
+        with torch.no_grad():
+            self.words.weight[1:] = torch.randn(len(WORDS), width) * width**-0.5
+        self.places = nn.Parameter(torch.zeros(12, 2 * width))
+        self.context = nn.Linear(width, 6 * width)
         self.role = nn.Linear(width, roles)
         self.out = nn.Linear((roles + 1) * width, hidden)
 
     def forward(self, words: Tensor) -> tuple[Tensor, Tensor]:
         """(n, 12) -> codes (n, hidden), roles (n, roles, width)"""
         known = words > 0
-        codes = self.words(words) * known[..., None]
-        around = F.pad(codes, (0, 0, 1, 1))
-        n = words.shape[1]
-        context = self.context(torch.cat([around[:, :n], codes + self.places[:n], around[:, 2:]], dim=-1))
-        a, b = context.chunk(2, dim=-1)
+        codes = self.words(words)
+        before, here, after = self.context(self.words.weight).chunk(3, dim=-1)
+        around = F.pad(words, (1, 1))
+        context = F.embedding(around[:, :-2], before) + F.embedding(words, here) + F.embedding(around[:, 2:], after)
+        a, b = (context + self.places[: words.shape[1]]).chunk(2, dim=-1)
         context = a * b.sigmoid()
         share = self.role(context).masked_fill(~known[..., None], -1e4).softmax(1)
         roles = share.transpose(1, 2) @ codes
@@ -72,7 +74,9 @@ class RolesNetwork(nn.Module):
         self.join = Product(2 * hidden + roles * roles + 1, preset.update_width, hidden)
         self.join_plain = nn.Linear(2 * hidden + roles * roles + 1, hidden)
         self.norm = nn.LayerNorm(hidden)
-        edge_features = roles * roles + PLACE_FEATURES
+        edge_features = preset.edge_features
+        self.edge_match = nn.Linear(roles * roles, edge_features, bias=False)
+        self.place = nn.Linear(PLACE_FEATURES, edge_features)
         self.readout = PointerReadout(hidden, preset.update_width, self.encoder.words)
         self.rrn = RRN(
             features=hidden,
@@ -88,27 +92,35 @@ class RolesNetwork(nn.Module):
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         counts = batch["fact_counts"]
         n, width = batch["sentences"].shape
-        # question first, then facts
-        order = torch.cat([torch.tensor([width - 1]), torch.arange(width - 1)])
-        sentences, words = batch["sentences"][:, order], batch["words"][:, order]
+        distinct, which = batch["sentences"].flatten().unique(return_inverse=True)
+        first = torch.empty_like(distinct).scatter_(0, which, torch.arange(len(which)))
+        codes, roles = self.encoder(batch["words"].flatten(0, 1)[first])
+        which = which.view(n, width)
+        short = counts <= SHORT
+        parts = [rows for rows in (short.nonzero()[:, 0], (~short).nonzero()[:, 0]) if len(rows)]
+        outputs = []
+        for rows in parts:
+            output, state = self._run(which[rows], counts[rows], codes, roles, steps)
+            outputs.append(F.pad(output, (0, (POINTERS + 1) * width + len(WORDS) - output.shape[-1])) if self.training else output)
+        back = torch.cat(parts).argsort()
+        return torch.cat(outputs, dim=1)[:, back], state
+
+    def _run(self, which: Tensor, counts: Tensor, codes: Tensor, roles: Tensor, steps: int) -> tuple[Tensor, State]:
         graphs = PackedGraphs(counts + 1)
-        assert graphs.edge_shape[1] == width
-        flat = sentences.flatten()[graphs.places]
-        distinct, which = flat.unique(return_inverse=True)
-        first = torch.empty_like(distinct).scatter_(0, which, graphs.places)
-        codes, roles = self.encoder(words.flatten(0, 1)[first])
-        code, role = codes[which], roles[which].flatten(1)
-        roles = graphs.pad(role).view(n, width, self.roles, -1)
-        padded = roles.flatten(1, 2)
-        match = (padded @ padded.transpose(1, 2)).view(n, width, self.roles, width, self.roles)
-        match = match.transpose(2, 3).flatten(3)  # (n, i, j, roles²)
-        to_question = graphs.pack(match[:, :, 0])
+        n, width, _ = graphs.edge_shape
+        nodes = torch.cat([which[:, -1:], which[:, : width - 1]], dim=1).flatten()[graphs.places]
+        code = codes[nodes]
+        padded = graphs.pad(roles.flatten(1)[nodes]).view(n, width, self.roles, -1)
+        ours, theirs = padded.flatten(1, 2), padded.permute(0, 3, 2, 1).flatten(2)
+        match = (ours @ theirs).view(n, width, -1, width)  # (n, receiver, roles², sender)
+        to_question = graphs.pack(match[..., 0])
         question = code[(counts + 1).cumsum(0) - counts - 1].repeat_interleave(counts + 1, 0)
         is_question = graphs.places[:, None] % width == 0
         x = torch.cat([code, question, to_question, is_question.float()], dim=-1)
         x = self.norm(self.join(x) + self.join_plain(x))
-        edges = torch.cat([match, _places(width).expand(n, -1, -1, -1)], dim=-1)
-        return self.rrn.run(x, graphs, edges, steps=steps, state=state)
+        places = self.place(_places(width)).permute(0, 2, 3, 1)
+        edges = self.edge_match.weight @ match + places
+        return self.rrn.run(x, graphs, edges.permute(0, 3, 1, 2), steps=steps)
 
 
 def _places(width: int) -> Tensor:
@@ -137,7 +149,6 @@ class PointerReadout(Readout):
     def __init__(self, hidden: int, width: int, words: nn.Embedding) -> None:
         super().__init__()
         self.point = nn.Linear(hidden, POINTERS + 1)
-        self.say = nn.Linear(hidden, (POINTERS + 1) * hidden)
         self.answer = Product((POINTERS + 2) * hidden, width, words.weight.shape[1])
         self.answer_plain = nn.Linear((POINTERS + 2) * hidden, words.weight.shape[1])
         self.bias = nn.Parameter(torch.zeros(len(WORDS)))
@@ -150,10 +161,9 @@ class PointerReadout(Readout):
         points = graph.pad(self.point(h))  # (n, S, 4)
         pointers = points[..., :POINTERS].masked_fill(~mask[..., None], float("-inf"))
         share = torch.cat([pointers.softmax(1), (points[..., POINTERS:].sigmoid() * mask[..., None])], dim=-1)
-        said = graph.pad(self.say(h)).unflatten(-1, (POINTERS + 1, -1))
-        said = (share[..., None] * said).sum(1).flatten(1)
-        first = graph.pad(h)[:, 0]
-        z = torch.cat([first, said], dim=-1)
+        padded = graph.pad(h)
+        said = (share.transpose(1, 2) @ padded).flatten(1)
+        z = torch.cat([padded[:, 0], said], dim=-1)
         z = self.answer(z) + self.answer_plain(z)
         logits = self.scale * z @ self.words[0].weight[1:].T + self.bias
         if not self.training:

@@ -20,6 +20,8 @@ class BabiPreset(Preset):
     """Units of a word's code (paper, lstm: units of the sentence LSTMs' input too)."""
     roles: int = 6
     """roles: words picked out of each sentence, to be compared with those of others."""
+    edge_features: int = 16
+    """roles: what of the comparison of two facts a message sees."""
     heads: int = 6
     """roles: softmaxes over senders a step."""
     head_width: int = 16

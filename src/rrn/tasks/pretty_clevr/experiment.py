@@ -40,7 +40,9 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
         scenes = _training_scenes(self.preset.scenes)
         scene = rng.integers(len(scenes), size=self.preset.batch_size)
         starts = rng.integers(data.STARTS, size=len(scene))
-        batch = as_batch(scenes, scene, starts * data.JUMPS + rng.integers(self.longest + 1, size=len(scene)))
+        jumps = rng.integers(self.longest + 1, size=len(scene))
+        jumps[rng.random(len(scene)) < self.preset.furthest_share] = self.longest
+        batch = as_batch(scenes, scene, starts * data.JUMPS + jumps)
         if self.preset.augment:
             batch["positions"] = torch.from_numpy(data.augment(batch["positions"].numpy(), rng))
         return batch

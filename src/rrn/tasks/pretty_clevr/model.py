@@ -43,9 +43,9 @@ def distances(positions: Tensor) -> Tensor:
     return (positions[:, :, None] - positions[:, None]).norm(dim=-1)
 
 
-def standardised(between: Tensor) -> Tensor:
-    """Distances with a mean near 0 and a spread near 1 over scenes, so that they weigh as much as a name does."""
-    return 4 * (between - 0.5)
+def magnified(between: Tensor) -> Tensor:
+    """Distances about 0 and with a spread of 4 over scenes, so that small differences between them weigh something."""
+    return 16 * (between - 0.5)
 
 
 def _objects(batch: Batch) -> Tensor:
@@ -92,7 +92,7 @@ class PaperNetwork(nn.Module):
         """Logits of the 16 names: (steps, n, 16)."""
         question = _question(batch)[:, None].expand(-1, OBJECTS, -1)
         x = torch.cat([_objects(batch), question], dim=-1)
-        between = standardised(distances(batch["positions"]))[..., None]
+        between = magnified(distances(batch["positions"]))[..., None]
         return self.rrn.run(x.flatten(0, 1), CompleteGraphs(len(x), OBJECTS), between, steps=steps, state=state)
 
 
@@ -107,7 +107,7 @@ class SceneMLP(nn.Module):
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the 16 names, the same at every step: (steps, n, 16)."""
-        between = standardised(distances(batch["positions"]))
+        between = magnified(distances(batch["positions"]))
         scene = torch.cat([_objects(batch).flatten(1), between.flatten(1), _question(batch)], dim=-1)
         logits = self.mlp(scene)
         return logits.expand(steps, -1, -1), State(logits)

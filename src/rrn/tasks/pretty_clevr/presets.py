@@ -31,6 +31,8 @@ class PrettyClevrPreset(Preset):
     """Turn, mirror and scale every scene anew each time it is seen."""
     curriculum: bool = True
     """Begin with questions of no jump; go one further whenever the furthest are answered right."""
+    furthest_share: float = 0.0
+    """Share of the questions that ask for as many jumps as the curriculum allows; the others ask for any number."""
     pass_mark: float = 0.93
     """The running accuracy on the furthest questions at which the curriculum goes on."""
 
@@ -55,8 +57,9 @@ PRESETS = (
         hidden=128,
         walk_loss=0.0,
         augment=True,
+        furthest_share=0.5,
         steps=4,
-        batch_size=128,
+        batch_size=64,
         updates=10_000_000,
         minutes=10,
         lr=1e-3,
@@ -71,8 +74,9 @@ PRESETS = (
         update_inputs="xm",
         walk_loss=0.0,
         augment=True,
+        furthest_share=0.5,
         steps=4,
-        batch_size=128,
+        batch_size=64,
         updates=10_000_000,
         minutes=10,
         lr=1e-3,
@@ -86,8 +90,10 @@ PRESETS = (
         hidden=128,
         walk_loss=0.0,
         augment=True,
+        furthest_share=0.5,
+        pass_mark=0.98,
         steps=1,
-        batch_size=128,
+        batch_size=64,
         updates=10_000_000,
         minutes=8,
         lr=1e-3,
@@ -101,8 +107,10 @@ PRESETS = (
         hidden=256,
         walk_loss=0.0,
         augment=True,
+        furthest_share=0.5,
+        pass_mark=0.98,
         steps=1,
-        batch_size=128,
+        batch_size=64,
         updates=10_000_000,
         minutes=5,
         lr=1e-3,

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, cells_of, foreign_character, solves
+from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, cells_of, describe_clash, foreign_character, solves
 from rrn.tasks.sudoku.parallel import run_jobs
 from rrn.tasks.sudoku.solver import solve_exactly
 
@@ -77,7 +77,9 @@ def parse_puzzles(
         good[wrong] = False
 
     stated = solutions.any(axis=1)
-    refuse(breaks_a_rule(puzzles), "two equal givens clash in a row, column or box")
+    for row in np.flatnonzero(breaks_a_rule(puzzles)):
+        bad.append((int(lines[row]), f"two equal givens clash: {describe_clash(puzzles[row])}"))
+        good[row] = False
     refuse(stated & ~solves(solutions, puzzles), "the stated solution does not solve the puzzle")
     if prove != "nothing":
         rows = np.flatnonzero(good & ~stated if prove == "unsolved" else good)

@@ -59,6 +59,19 @@ def breaks_a_rule(grids: Any) -> np.ndarray:
     return broken
 
 
+def describe_clash(grid: Any) -> str | None:
+    """Two cells (rows and columns counted from 1) that share a row, column or box and a digit, or None if none do."""
+    grid = as_grids(grid)[0]
+    for unit in UNITS:
+        members = grid[unit]
+        for place, digit in enumerate(members):
+            before = np.flatnonzero(members[:place] == digit)
+            if digit and len(before):
+                cells = (unit[before[0]], unit[place])
+                return f"{digit} in " + " and in ".join(f"row {cell // 9 + 1}, column {cell % 9 + 1}" for cell in cells)
+    return None
+
+
 def is_solved(grids: Any) -> np.ndarray:
     """Whether every cell is filled and no rule broken: bool (n,)."""
     grids = as_grids(grids)

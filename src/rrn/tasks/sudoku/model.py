@@ -63,9 +63,11 @@ class CellSudoku(nn.Module):
         positions = torch.cat([self.row(cells // 9), self.column(cells % 9)], dim=-1)
         return torch.cat([self.digit(puzzles), positions.expand(len(puzzles), -1, -1)], dim=-1).flatten(0, 1)
 
-    def start(self, puzzles: Tensor, noise: float, generator: torch.Generator | None = None) -> State:
-        """The state a run begins in. Noise is added to it, where wanted."""
-        state = self.rrn.init_state(self.features(puzzles))
+    def start(self, puzzles: Tensor) -> State:
+        return self.rrn.init_state(self.features(puzzles))
+
+    def shaken(self, state: State, noise: float, generator: torch.Generator) -> State:
+        """The state with noise of a standard deviation added."""
         return State(state.h + torch.randn(state.h.shape, generator=generator) * noise, state.memory)
 
 
@@ -165,11 +167,13 @@ class CandidateSudoku(nn.Module):
             return logits.view(steps, -1, graph.size), State(h, (s,))
         return self.rrn.run(x, graph, steps=steps, state=state)
 
-    def start(self, puzzles: Tensor, noise: float, generator: torch.Generator | None = None) -> State:
-        """The state a run begins in: nothing known, or noise."""
-        state = self.rrn.init_state(candidate_classes(puzzles))
-        s = torch.randn(state.memory[0].shape, generator=generator) * noise
-        return State(state.h, (s,))
+    def start(self, puzzles: Tensor) -> State:
+        return self.rrn.init_state(candidate_classes(puzzles))
+
+    def shaken(self, state: State, noise: float, generator: torch.Generator) -> State:
+        """The state with noise of a standard deviation added; s has a mean square of 1."""
+        (s,) = state.memory
+        return State(state.h, (s + torch.randn(s.shape, generator=generator) * noise,))
 
 
 class CandidateReadout(Readout):

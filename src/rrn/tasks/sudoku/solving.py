@@ -14,7 +14,10 @@ from rrn.updates import State
 
 RESTARTS = 8
 NOISE = 1.0
-"""Standard deviation of the state's noise at a restart; the state itself has a mean square of 1."""
+"""Standard deviation of the noise that a restart puts on the state, which itself has a mean square of 1."""
+SHAKE_EVERY = 16
+"""Steps from one dose of noise to the next. A network forgets what it starts from, so noise has to come on the way;
+in the second half of a restart there is none, so that it can settle."""
 PLACES = 16
 """Puzzles worked on at a time: few enough for the cache."""
 STRIDE = 4
@@ -64,7 +67,7 @@ def solve(
         restarts: starts from a noisy state for puzzles that the first, clean start did not solve.
         noise: its standard deviation.
         weights: shipped weights, a folder or a hub id; or give a ``network``.
-        trace: keep the probabilities of every step (one start only).
+        trace: keep the probabilities of every step of the start that counts: the one that solved it, or the first.
         seed: of the noise.
     """
     grids = _as_puzzles(puzzles)
@@ -95,9 +98,13 @@ def solve(
             if not len(open_rows):
                 break
             amount = noise if start > 1 else 0.0
+            earlier = found.probabilities[:, open_rows] if found.probabilities is not None and start > 1 else None
             _one_start(network, grids, open_rows, found, max_steps, start, amount, generator, progress)
             if start == 1:
                 found.first_grids[:] = found.grids
+            if found.probabilities is not None and earlier is not None:
+                lost = ~found.valid[open_rows]
+                found.probabilities[:, open_rows[lost]] = earlier[:, lost]
             open_rows = np.flatnonzero(~found.valid)
     return found
 
@@ -124,10 +131,12 @@ def _one_start(
     queue = list(rows[::-1])
     places = np.array([queue.pop() for _ in range(min(PLACES, len(rows)))])
     age = np.zeros(len(places), np.int64)
-    state = _start(network, grids[places], noise, generator)
+    state = _call(network, "start")(_tensor(grids[places]))
     done = 0
     while len(places):
         stride = min(STRIDE, int((max_steps - age).min()))
+        if noise:
+            state = _shake(network, state, (age % SHAKE_EVERY == 0) & (2 * age < max_steps), noise, generator)
         outputs, state = network({"puzzle": _tensor(grids[places])}, steps=stride, state=state)
         chances = _digit_probabilities(network, outputs, len(places))
         answers = chances.argmax(-1).numpy().astype(np.uint8) + 1  # (stride, places, 81)
@@ -136,7 +145,7 @@ def _one_start(
         at = np.where(won, valid.argmax(0), stride - 1)
         here = np.arange(len(places))
         over = won | (age + stride >= max_steps)
-        if found.probabilities is not None and start == 1:
+        if found.probabilities is not None:
             for t in range(stride):
                 found.probabilities[age + t, places] = chances[t].numpy()
             for place in np.flatnonzero(over):
@@ -152,7 +161,7 @@ def _one_start(
         age += stride
         done += int(over.sum())
         progress(done, len(rows))
-        state, places, age = _refill(network, grids, queue, state, places, age, over, noise, generator)
+        state, places, age = _refill(network, grids, queue, state, places, age, over)
 
 
 def _refill(
@@ -163,8 +172,6 @@ def _refill(
     places: np.ndarray,
     age: np.ndarray,
     over: np.ndarray,
-    noise: float,
-    generator: torch.Generator,
 ) -> tuple[State, np.ndarray, np.ndarray]:
     if not over.any():
         return state, places, age
@@ -173,15 +180,28 @@ def _refill(
     parts = [part.view(len(over), -1, part.shape[-1])[stay].flatten(0, 1) for part in (state.h, *state.memory)]
     places, age = places[~over], age[~over]
     if len(fresh):
-        begun = _start(network, grids[fresh], noise, generator)
+        begun = _call(network, "start")(_tensor(grids[fresh]))
         parts = [torch.cat([part, new]) for part, new in zip(parts, (begun.h, *begun.memory), strict=True)]
         places, age = np.concatenate([places, fresh]), np.concatenate([age, np.zeros(len(fresh), np.int64)])
     return State(parts[0], tuple(parts[1:])), places, age
 
 
-def _start(network: nn.Module, grids: np.ndarray, noise: float, generator: torch.Generator) -> State:
-    start: Callable[..., State] = network.start  # type: ignore[assignment]
-    return start(_tensor(grids), noise, generator)
+def _shake(network: nn.Module, state: State, which: np.ndarray, noise: float, generator: torch.Generator) -> State:
+    """The state with noise on some of its puzzles."""
+    if not which.any():
+        return state
+    shaken = _call(network, "shaken")(state, noise, generator)
+
+    def choose(new: Tensor, old: Tensor) -> Tensor:
+        rows = torch.from_numpy(which).repeat_interleave(len(old) // len(which))[:, None]
+        return torch.where(rows, new, old)
+
+    memory = tuple(choose(new, old) for new, old in zip(shaken.memory, state.memory, strict=True))
+    return State(choose(shaken.h, state.h), memory)
+
+
+def _call(network: nn.Module, method: str) -> Callable[..., State]:
+    return getattr(network, method)
 
 
 def _tensor(grids: np.ndarray) -> Tensor:

@@ -1,0 +1,180 @@
+"""Pictures of a network at work, as in the paper: nine digits in each cell, sized by probability, step by step.
+
+Step 0 is what a network knows before its first step: the givens, and nothing of any other cell.
+"""
+
+import io
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rrn.errors import InputError
+from rrn.figures import pyplot, save
+from rrn.storage import write_atomically
+from rrn.tasks.sudoku.grid import as_grids, clashes, solves
+
+CELL = 48
+"""Pixels of a cell."""
+MARGIN, CAPTION = 14, 34
+SIDE = 9 * CELL + 2 * MARGIN
+
+PAPER, GIVEN_CELL = (255, 255, 255), (234, 236, 241)
+INK, FAINT, WRONG = (30, 34, 42), (186, 190, 200), (205, 40, 40)
+UNSURE, SURE = (140, 170, 205), (20, 90, 170)
+THIN, THICK = (190, 194, 204), (60, 66, 78)
+
+SMALLEST, LARGEST = 6.0, 33.0
+"""Sizes of a digit that can be seen just so, and of one that is certain."""
+SHADES = 12
+MOST_FRAMES = 140
+SECONDS, FASTEST, SLOWEST, HOLD = 7.0, 60, 320, 3500
+"""A GIF plays for so many seconds if it can: a frame is shown for so many milliseconds, the last one longer."""
+
+
+def draw_gif(path: str | Path, puzzle: Any, probabilities: np.ndarray) -> None:
+    """An animation from step 0 on that stays on the last; ``probabilities`` are (steps, 81, 9).
+
+    Every step has a frame, or, of very many steps, every second or third: the file stays below 1.5 MB.
+    """
+    puzzle, probabilities = _checked(path, ".gif", puzzle, probabilities)
+    last = len(probabilities)
+    shown = np.unique(np.linspace(0, last, min(last + 1, MOST_FRAMES)).round().astype(int)).tolist()
+    frames = [_panel(puzzle, probabilities, step, last) for step in shown]
+    palette = frames[-1].quantize(64)
+    indexed = [frame.quantize(palette=palette, dither=0) for frame in frames]
+    each = int(np.clip(1000 * SECONDS / len(frames), FASTEST, SLOWEST))
+    durations = [4 * each, *[each] * (len(frames) - 2), HOLD]
+    content = io.BytesIO()
+    indexed[0].save(
+        content, "GIF", save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=True
+    )
+    write_atomically(path, content.getvalue())
+
+
+def draw_steps_png(path: str | Path, puzzle: Any, probabilities: np.ndarray, steps: Iterable[int]) -> None:
+    """Some steps side by side; ``probabilities`` are (steps, 81, 9), and step t stands in row t - 1 of them."""
+    puzzle, probabilities = _checked(path, ".png", puzzle, probabilities)
+    chosen, last = sorted(set(steps)), len(probabilities)
+    if not chosen or chosen[0] < 0 or chosen[-1] > last:
+        raise InputError(f"steps to draw: expected some of 0 to {last}, got {', '.join(map(str, chosen)) or 'none'}")
+    from PIL import Image
+
+    sheet = Image.new("RGB", (len(chosen) * SIDE, SIDE + CAPTION), PAPER)
+    for place, step in enumerate(chosen):
+        sheet.paste(_panel(puzzle, probabilities, step, last), (place * SIDE, 0))
+    content = io.BytesIO()
+    sheet.quantize(128, dither=0).save(content, "PNG", optimize=True)
+    write_atomically(path, content.getvalue())
+
+
+def draw_result(result: dict[str, Any], path: Path) -> None:
+    """The paper's figure: the fraction solved against steps, a line for each number of givens."""
+    plt = pyplot()
+    by_givens = result["accuracy_by_givens_and_steps"]
+    figure, axes = plt.subplots(figsize=(7.5, 4.5))
+    longest = 1
+    for index, (givens, solved) in enumerate(by_givens.items()):
+        steps = sorted(int(step) for step in solved)
+        longest = max(longest, steps[-1])
+        shade = plt.cm.viridis(0.92 * index / max(len(by_givens) - 1, 1))
+        marker = "o" if len(steps) <= 20 else ""
+        fractions = [solved[str(step)] for step in steps]
+        axes.plot(steps, fractions, color=shade, marker=marker, markersize=3, linewidth=1.4, label=givens)
+    axes.axvline(result["training_steps"], color="black", linestyle="--", linewidth=1)
+    axes.text(result["training_steps"], 1.03, "steps in training", ha="center", va="bottom", fontsize=8)
+    axes.set(xlabel="steps", ylabel="fraction solved", xlim=(0, longest * 1.01), ylim=(0, 1.02))
+    columns = 1 if len(by_givens) <= 18 else 2
+    axes.legend(title="givens", fontsize=8, ncols=columns, loc="center left", bbox_to_anchor=(1, 0.5))
+    axes.set_title(f"{result['preset']}: {result['n']:,} Sudokus", fontsize=10, pad=20)
+    save(figure, path)
+
+
+def _checked(path: str | Path, ending: str, puzzle: Any, probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if Path(path).suffix.lower() != ending:
+        raise InputError(f"{path}: expected a name that ends in {ending}")
+    probabilities = np.asarray(probabilities)
+    if probabilities.ndim != 3 or probabilities.shape[1:] != (81, 9) or not len(probabilities):
+        raise InputError(f"probabilities: expected the shape (steps, 81, 9), got {probabilities.shape}")
+    try:
+        import PIL  # noqa: F401
+    except ImportError as error:
+        raise InputError("drawing needs the extra 'figures': pip install 'rrn[figures]'") from error
+    return as_grids(puzzle)[0], probabilities
+
+
+def _panel(puzzle: np.ndarray, probabilities: np.ndarray, step: int, last: int) -> Any:
+    """The grid at one step with its caption; at the last step also whether it is solved, and what clashes."""
+    from PIL import Image, ImageDraw
+
+    image = Image.new("RGB", (SIDE, SIDE + CAPTION), PAPER)
+    draw = ImageDraw.Draw(image)
+    chances = probabilities[step - 1] if step else np.full((81, 9), 1 / 9)
+    answer = (chances.argmax(-1) + 1).astype(np.uint8)
+    answer = np.where(puzzle > 0, puzzle, answer)
+    wrong = clashes(answer)[0] if step == last else np.zeros(81, dtype=bool)
+    for cell in range(81):
+        left, top = MARGIN + cell % 9 * CELL, MARGIN + cell // 9 * CELL
+        if puzzle[cell]:
+            draw.rectangle((left, top, left + CELL, top + CELL), GIVEN_CELL)
+            colour = WRONG if wrong[cell] else INK
+            _stamp(image, int(puzzle[cell]), LARGEST, True, colour, left + CELL / 2, top + CELL / 2)
+        else:
+            _draw_chances(image, chances[cell], left, top, bool(wrong[cell]))
+    for line in range(10):
+        at = MARGIN + line * CELL
+        for ends in ((MARGIN, at, SIDE - MARGIN, at), (at, MARGIN, at, SIDE - MARGIN)):
+            draw.line(ends, THICK if line % 3 == 0 else THIN, 3 if line % 3 == 0 else 1)
+    caption = f"step {step}"
+    if step == last:
+        caption += " – solved" if solves(answer, puzzle)[0] else " – not solved"
+    draw.text((SIDE / 2, SIDE + CAPTION / 2 - 8), caption, WRONG if wrong.any() else INK, _font(17.0, False), "mm")
+    return image
+
+
+def _draw_chances(image: Any, chances: np.ndarray, left: int, top: int, wrong: bool) -> None:
+    """Nine digits in three rows of three; the more probable one is, the larger, and the nearer to the middle."""
+    for rank, digit in enumerate(np.argsort(chances)):
+        chance = float(chances[digit])
+        size = LARGEST * chance**0.54
+        if size < SMALLEST:
+            continue
+        row, column = divmod(int(digit), 3)
+        pull = chance**3
+        x = left + CELL * (0.5 + (column - 1) * 0.31 * (1 - pull))
+        y = top + CELL * (0.5 + (row - 1) * 0.31 * (1 - pull))
+        _stamp(image, int(digit) + 1, size, False, WRONG if wrong and rank == 8 else _shade(chance), x, y)
+
+
+def _shade(chance: float) -> tuple[int, int, int]:
+    share = round(SHADES * chance) / SHADES
+    red, green, blue = (round(weak + (strong - weak) * share) for weak, strong in zip(UNSURE, SURE, strict=True))
+    return red, green, blue
+
+
+def _stamp(image: Any, digit: int, size: float, bold: bool, colour: tuple[int, int, int], x: float, y: float) -> None:
+    """Put a digit's middle at (x, y)."""
+    mask = _glyph(digit, round(2 * size), bold)
+    image.paste(colour, (round(x - mask.width / 2), round(y - mask.height / 2)), mask)
+
+
+@cache
+def _glyph(digit: int, half_points: int, bold: bool) -> Any:
+    from PIL import Image, ImageDraw
+
+    font = _font(half_points / 2, bold)
+    left, top, right, bottom = font.getbbox(str(digit))
+    mask = Image.new("L", (max(round(right - left), 1), max(round(bottom - top), 1)))
+    ImageDraw.Draw(mask).text((-left, -top), str(digit), 255, font)
+    return mask
+
+
+@cache
+def _font(size: float, bold: bool) -> Any:
+    import matplotlib
+    from PIL import ImageFont
+
+    name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
+    return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name), size)

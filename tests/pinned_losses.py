@@ -1,0 +1,34 @@
+"""The losses of the first three updates of every preset, with batches of four.
+
+They change only when what is trained changes: the data, the network, the loss or the optimizer. Where that is meant,
+write `tests/pinned_losses.json` anew with ``python -m tests.pinned_losses [PRESET …]`` and say why in the change.
+"""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from rrn import tasks
+from rrn.storage import write_json
+from rrn.training.trainer import _Run
+
+FILE = Path(__file__).with_suffix(".json")
+UPDATES, BATCH = 3, 4
+
+
+def first_losses(name: str) -> list[float]:
+    preset = dataclasses.replace(tasks.find_preset(name), batch_size=BATCH)
+    run = _Run(tasks.make_experiment(preset), Path("never written"), None, quiet=True, tensorboard=False)
+    return [run._one_update()[0] for _ in range(UPDATES)]
+
+
+def read() -> dict[str, list[float]]:
+    return json.loads(FILE.read_text()) if FILE.exists() else {}
+
+
+if __name__ == "__main__":
+    renewed = {name: first_losses(name) for name in sys.argv[1:] or tasks.presets()}
+    known = {name: losses for name, losses in (read() | renewed).items() if name in tasks.presets()}
+    write_json(FILE, dict(sorted(known.items())))
+    print(f"written: {FILE}")

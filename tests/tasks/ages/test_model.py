@@ -1,0 +1,108 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from rrn import tasks
+from rrn.tasks.ages.data import AGES, PERSONS, Questions, sample
+from rrn.tasks.ages.experiment import AgesExperiment
+from rrn.tasks.ages.model import FREQUENCIES, PaperAges, TurningAges, angles, as_batch
+from rrn.tasks.ages.presets import AgesPreset
+from rrn.training.experiment import Carry, Shard, seeded
+
+
+def small(name: str, **changes: object) -> AgesPreset:
+    preset = tasks.find_preset(name)
+    assert isinstance(preset, AgesPreset)
+    return dataclasses.replace(preset, hidden=12, message_width=10, update_width=9, batch_size=6, **changes)
+
+
+@pytest.fixture(scope="module")
+def questions() -> Questions:
+    return sample("train", 6, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", ["ages", "ages-paper"])
+def test_answers_have_the_right_shape_and_do_not_depend_on_the_order_of_facts(name: str, questions: Questions) -> None:
+    network, batch = tasks.build_network(small(name)).eval(), as_batch(questions)
+    with torch.no_grad():
+        outputs, state = network(batch, steps=3)
+        assert outputs.shape == (3, 6, AGES)
+        shuffled, _ = network(batch | {"facts": batch["facts"][:, torch.randperm(PERSONS)]}, steps=3)
+        torch.testing.assert_close(shuffled, outputs, atol=1e-4, rtol=1e-4)
+        further, _ = network(batch, steps=2, state=state)
+        torch.testing.assert_close(further, network(batch, steps=5)[0][3:], atol=1e-5, rtol=1e-5)
+
+
+def test_the_turning_network_is_not_told_who_is_who(questions: Questions) -> None:
+    network = tasks.build_network(small("ages")).eval()
+    assert isinstance(network, TurningAges)
+    renamed = torch.randperm(PERSONS)
+    batch = as_batch(questions)
+    facts = batch["facts"].clone()
+    facts[..., :2] = renamed[facts[..., :2]]
+    with torch.no_grad():
+        outputs, _ = network(batch, steps=3)
+        others, _ = network(batch | {"facts": facts, "asked": renamed[batch["asked"]]}, steps=3)
+    torch.testing.assert_close(others, outputs, atol=1e-4, rtol=1e-4)
+
+
+def test_the_papers_network() -> None:
+    network = tasks.build_network(tasks.find_preset("ages-paper"))
+    assert isinstance(network, PaperAges)
+    assert network.rrn.encoder.linears[0].in_features == 127
+    assert network.rrn.message.mlp.linears[0].in_features == 2 * 128 + 8
+    assert len(network.rrn.readout.mlp.linears) == 4
+
+
+def test_angles_add() -> None:
+    width = len(FREQUENCIES)
+    code = angles(torch.arange(AGES).double())
+    cos, sin = code[:, :width], code[:, width:]
+    for a, b in ((3, 4), (60, 39), (0, 99)):
+        turned = torch.cat([cos[a] * cos[b] - sin[a] * sin[b], sin[a] * cos[b] + cos[a] * sin[b]])
+        torch.testing.assert_close(turned.float(), code[a + b].float(), atol=1e-5, rtol=1e-5)
+    nearest = (code @ code.T).argmax(1)
+    assert nearest.tolist() == list(range(AGES))
+
+
+def test_the_loss_by_hand() -> None:
+    """The mean over all answers that can be known by their step: of the age asked for, and of those in the facts."""
+    experiment = AgesExperiment(small("ages", facts_loss=0.5))
+    experiment.longest = 3
+    batch = experiment.sample(np.random.default_rng(0))
+    outputs = torch.randn(5, 6, 17, AGES)
+    asked, facts = [], []
+    for t in range(5):
+        for q in range(6):
+            persons = [int(batch["asked"][q]), *batch["facts"][q, :, :2].flatten().tolist()]
+            for slot, person in enumerate(persons):
+                distance = int(batch["distances"][q, person])
+                if distance <= min(3, t + 1):
+                    loss = F.cross_entropy(outputs[t, q, slot], batch["ages"][q, person])
+                    (facts if slot else asked).append(loss)
+    expected = torch.stack(asked).mean() + 0.5 * torch.stack(facts).mean()
+    assert experiment.steps_of(Carry(batch)) == 5
+    torch.testing.assert_close(experiment.loss(outputs, batch), expected)
+    halves = [experiment.loss(outputs[:, 3 * r : 3 * r + 3], Shard(r, 2).take(batch)) for r in range(2)]
+    torch.testing.assert_close(torch.stack(halves).mean(), expected)  # what two processes average
+
+
+def test_the_curriculum_moves_on_and_is_restored() -> None:
+    experiment = AgesExperiment(small("ages", pass_mark=0.5))
+    assert experiment.steps_of(Carry({})) == 2
+    seen = []
+    for _ in range(40):
+        experiment.observe({"furthest": 1.0})
+        seen.append(experiment.longest)
+    assert seen[12] == 0  # 1 - 0.95^13 < 0.5
+    assert seen[13] == 1
+    assert seen[-1] == 2
+    again = AgesExperiment(small("ages", pass_mark=0.5))
+    again.restore(experiment.position())
+    assert (again.longest, again.running) == (experiment.longest, experiment.running)
+    batch = again.sample(seeded(0, 1, 0))
+    assert batch["distances"].gather(1, batch["asked"][:, None]).max() <= 2
+    assert AgesExperiment(small("ages-paper")).longest == 7
