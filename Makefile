@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test lint bench docs clean
 
 setup: $(READY)
 
@@ -13,7 +13,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 demo: $(READY)
-	$(BIN)/rrn ask ages "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 years younger than Bob. Dan is 31 years older than Cleo. Eve is 12 years younger than Dan. How old is Eve?"
+	$(BIN)/rrn demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -26,5 +26,8 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 clean:
-	rm -rf .venv runs dist build
+	rm -rf .venv runs dist build site

@@ -51,3 +51,11 @@ def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, st
         return code, *capsys.readouterr()
 
     return run
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tests that need a browser must not go missing quietly."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if "NO BROWSER" in str(report.longrepr)]
+    if skipped:
+        reason = str(skipped[0].longrepr[-1] if isinstance(skipped[0].longrepr, tuple) else skipped[0].longrepr)
+        terminalreporter.write_line(f"{len(skipped)} TESTS OF THE PAGE WERE SKIPPED. {reason}", red=True, bold=True)

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from rrn import RRN, CompleteGraphs, EdgeList, InputError, NeighbourTable
-from rrn.graphs import Aggregate, Graph, complete_edges, from_networkx, from_pyg, neighbour_edges, union
+from rrn.graphs import Aggregate, Graph, PackedGraphs, complete_edges, from_networkx, from_pyg, neighbour_edges, union
 
 WIDTH = 5
 
@@ -60,6 +60,27 @@ def test_masked_complete_graphs_are_smaller_complete_graphs(how: Aggregate) -> N
         masked.sum_nodes(source, None),
         torch.stack([source[4 * g : 4 * g + 4][mask[g]].sum(0) for g in range(3)]),
     )
+
+
+@pytest.mark.parametrize("how", ["sum", "mean", "max"])
+def test_packed_graphs_are_graphs_side_by_side(how: Aggregate) -> None:
+    sizes = [3, 1, 4]
+    packed = PackedGraphs(torch.tensor(sizes))
+    edges = torch.cat([complete_edges(n) + sum(sizes[:g]) for g, n in enumerate(sizes)], dim=1)
+    plain = EdgeList(edges, 8)
+    graph_of = torch.arange(3).repeat_interleave(torch.tensor(sizes))
+    within = torch.arange(8) - (torch.tensor(sizes).cumsum(0) - torch.tensor(sizes))[graph_of]
+    place = (graph_of[edges[0]], within[edges[0]], within[edges[1]])
+    source, target = torch.randn(8, WIDTH).double(), torch.randn(8, WIDTH).double()
+    values, weights = torch.randn(3, 4, 4, WIDTH).double(), torch.randn(3, 4, 4, 2).double()
+    ours = packed.collect(packed.pair(source, target) * values, how)
+    torch.testing.assert_close(ours, plain.collect(plain.pair(source, target) * values[place], how))
+    torch.testing.assert_close(packed.weighted_sums(source, weights), plain.weighted_sums(source, weights[place]))
+    torch.testing.assert_close(packed.in_degree(), plain.in_degree())
+    torch.testing.assert_close(packed.sum_nodes(source, None), plain.sum_nodes(source, graph_of))
+    assert torch.equal(packed.pack(packed.pad(source)), source)
+    with pytest.raises(InputError, match="sizes"):
+        PackedGraphs(torch.tensor([2, 0]))
 
 
 def test_what_a_masked_node_holds_changes_nothing() -> None:

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from rrn import CompleteGraphs, EdgeList, InputError, NeighbourTable, fused
-from rrn.graphs import Graph
-from rrn.messages import GatedMessage, MLPMessage
+from rrn.graphs import Graph, PackedGraphs
+from rrn.messages import AttentionMessage, GatedMessage, MLPMessage
 
 HIDDEN, TOLERANCE = 6, {"atol": 1e-10, "rtol": 1e-10}
 
@@ -106,3 +106,41 @@ def test_the_gated_message_is_its_formula(layout: str) -> None:
 def test_the_gated_message_needs_edge_features() -> None:
     with pytest.raises(InputError, match="edge_attr: a GatedMessage needs edge features, got None"):
         GatedMessage(HIDDEN, 2).encode_edges(None)
+
+
+def test_the_attention_message_is_its_formula() -> None:
+    sizes, features, heads, width = [3, 1, 4], 5, 2, 3
+    message = AttentionMessage(HIDDEN, features, heads, width).double()
+    with torch.no_grad():
+        message.nobody.copy_(torch.tensor([0.5, -1.0]))
+    h, edge_attr = torch.randn(8, HIDDEN).double(), torch.randn(3, 4, 4, features).double()
+    ours = message(h, PackedGraphs(torch.tensor(sizes)), message.encode_edges(edge_attr))
+    query, key, value = message.project(h).view(8, 3, heads, width).unbind(1)
+    expected = []
+    for graph, size in enumerate(sizes):
+        first = sum(sizes[:graph])
+        for j in range(size):
+            senders = [i for i in range(size) if i != j]
+            parts = []
+            for k in range(heads):
+                logits = [
+                    query[first + j, k] @ key[first + i, k] / width**0.5
+                    + message.prefer.weight[k] @ edge_attr[graph, i, j]
+                    for i in senders
+                ]
+                share = torch.stack([*logits, message.nobody[k]]).softmax(0)[:-1]
+                said = [torch.cat([value[first + i, k], edge_attr[graph, i, j]]) for i in senders]
+                parts.append(
+                    sum((s * v for s, v in zip(share, said, strict=True)), torch.zeros(width + features).double())
+                )
+            values, noticed = zip(*[part.split([width, features]) for part in parts], strict=True)
+            expected.append(message.norm(message.out(torch.cat([*values, *noticed]))))
+    torch.testing.assert_close(ours, torch.stack(expected))
+
+
+def test_the_attention_message_needs_edge_features_and_packed_graphs() -> None:
+    message = AttentionMessage(HIDDEN, 2, 1, 4)
+    with pytest.raises(InputError, match="edge_attr"):
+        message.encode_edges(None)
+    with pytest.raises(InputError, match="PackedGraphs"):
+        message(torch.randn(4, HIDDEN), CompleteGraphs(1, 4), torch.randn(1, 4, 3, 4))

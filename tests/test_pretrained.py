@@ -63,13 +63,13 @@ def test_damaged_weights_are_named(saved: tuple[Path, nn.Module, Preset]) -> Non
     weights = folder / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"model\.safetensors: not the weights of 'ages'"):
+    with pytest.raises(InputError, match=r"model\.safetensors: not the weights of this network"):
         from_pretrained(folder)
     weights.unlink()
-    with pytest.raises(InputError, match=r"model\.safetensors: not the weights of 'ages'"):
+    with pytest.raises(InputError, match=r"model\.safetensors: not the weights of this network"):
         from_pretrained(folder)
     save_pretrained(nn.Linear(2, 2), folder, preset, {})
-    with pytest.raises(InputError, match=r"model\.safetensors: not the weights of 'ages'"):
+    with pytest.raises(InputError, match=r"model\.safetensors: not the weights of this network"):
         from_pretrained(folder)
 
 

@@ -52,7 +52,8 @@ class Graph(ABC):
         """The sum of the nodes of every graph: (nodes, width) → (graphs, width)."""
         if batch is None:
             return h.sum(0, keepdim=True)
-        total = h.new_zeros(int(batch[-1]) + 1, h.shape[-1])
+        graphs = torch.sym_int(batch[-1].item()) + 1  # int() would make torch.export take it for a constant
+        total = h.new_zeros(graphs, h.shape[-1])
         return total.index_add(0, batch, h)
 
     def check_edge_attr(self, edge_attr: Tensor, features: int) -> None:
@@ -199,6 +200,7 @@ class PackedGraphs(Graph):
         graphs, size = len(sizes), int(sizes.max())
         mask = torch.arange(size, device=sizes.device) < sizes[:, None]
         self.padded = CompleteGraphs(graphs, size, mask)
+        self.exists = mask
         self.places = mask.flatten().nonzero()[:, 0]
         self.num_nodes = len(self.places)
         self.edge_shape = self.padded.edge_shape

@@ -50,7 +50,7 @@ class MLPMessage(Message):
         if isinstance(aggregate, str) or not aggregate or not set(aggregate) <= set(get_args(Aggregate)):
             raise InputError(f"aggregate: expected a tuple of some of {list(get_args(Aggregate))}, got {aggregate!r}")
         self.hidden, self.edge_features, self.outputs = hidden, edge_features, hidden
-        self.aggregate = aggregate
+        self.aggregate = tuple(aggregate)
         self.mlp = MLP(2 * hidden + edge_features, hidden, hidden, layers)
         if len(aggregate) > 1:
             self.mlp.linears[-1] = nn.Linear(len(aggregate) * hidden, hidden)
@@ -114,7 +114,7 @@ class GatedMessage(Message):
 
 
 class AttentionMessage(Message):
-    """Messages that compete: m_j = W·[Σ_i a_ij U h_i; Σ_i a_ij e_ij], a_ij a softmax over the senders i, a head at a time.
+    """Messages that compete: m_j = W·[Σ_i a_ij U h_i; Σ_i a_ij e_ij], a_ij a softmax over the senders i, for each head.
 
     The logit of a_ij is q(h_j)·k(h_i) plus a linear function of the edge features; a sender that does not exist, with
     a learned logit, lets a node listen to nobody. "The last fact about Mary" is a softmax, not a sum. What arrives is

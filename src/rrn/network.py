@@ -9,7 +9,8 @@ Every node of a graph has features x and a hidden state h, h⁰ = x. One step, t
 """
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
 
 import torch
 from torch import Tensor, nn
@@ -81,6 +82,27 @@ class RRN(nn.Module):
         if message is None and message_layers < 1:
             raise InputError(f"message_layers: expected at least 1, got {message_layers}")
         self.features, self.hidden, self.edge_features = features, hidden, edge_features
+        plain = isinstance(update, str) and isinstance(readout, str) and message is None
+        self.settings: dict[str, Any] | None = (
+            None
+            if not plain
+            else {
+                "features": features,
+                "hidden": hidden,
+                "outputs": outputs,
+                "edge_features": edge_features,
+                "encoder_layers": encoder_layers,
+                "message_layers": message_layers,
+                "update": update,
+                "update_layers": update_layers,
+                "update_inputs": update_inputs,
+                "readout": readout,
+                "readout_layers": readout_layers,
+                "dropout": dropout,
+                "dropout_layers": dropout_layers,
+                "aggregate": tuple(aggregate),
+            }
+        )
         self.encoder = None if encoder_layers is None else MLP(features, hidden, hidden, encoder_layers)
         self.message = message or MLPMessage(hidden, edge_features, message_layers, aggregate)
         if update == "none":
@@ -158,6 +180,22 @@ class RRN(nn.Module):
         state = self._advance(state, self._encode(x), graph, self.message.encode_edges(edge_attr))
         return state, self.readout(self.update.shown(state), graph, batch)
 
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the arguments of the constructor (``config.json``) and the weights (``model.safetensors``).
+
+        The layout is that of huggingface_hub's ``PyTorchModelHubMixin``. Only for networks without parts of your own.
+        """
+        from rrn.pretrained import save_network
+
+        save_network(self, folder)
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path) -> Self:
+        """What `save_pretrained` wrote, ready to use: from a folder, or by the id of a repository on the hub."""
+        from rrn.pretrained import load_network
+
+        return load_network(cls, name)
+
     def _encode(self, x: Tensor) -> Tensor:
         return x if self.encoder is None else self.encoder(x)
 
@@ -177,11 +215,12 @@ class RRN(nn.Module):
             found = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
             raise InputError(f"x: expected a tensor of shape (nodes, {self.features}), got {found}")
         self._check_dtype("x", x)
-        if len(x) == 0:
+        nodes = x.shape[0]  # not len(x), which torch.export would take for a constant
+        if nodes == 0:
             raise InputError("x: the graph has no nodes")
-        graph = edge_index if isinstance(edge_index, Graph) else EdgeList(edge_index, len(x))
-        if graph.num_nodes != len(x):
-            raise InputError(f"edge_index: a graph of {graph.num_nodes} nodes, but x has {len(x)}")
+        graph = edge_index if isinstance(edge_index, Graph) else EdgeList(edge_index, nodes)
+        if graph.num_nodes != nodes:
+            raise InputError(f"edge_index: a graph of {graph.num_nodes} nodes, but x has {nodes}")
         if (edge_attr is None) != (self.edge_features == 0):
             expected = f"shape {(*graph.edge_shape, self.edge_features)}" if self.edge_features else "None"
             got = "None" if edge_attr is None else tuple(edge_attr.shape)
@@ -189,12 +228,10 @@ class RRN(nn.Module):
         if edge_attr is not None:
             graph.check_edge_attr(edge_attr, self.edge_features)
             self._check_dtype("edge_attr", edge_attr)
-        if state is not None and state.h.shape != (len(x), self.hidden):
-            raise InputError(f"state: expected h of shape {(len(x), self.hidden)}, got {tuple(state.h.shape)}")
-        if batch is not None and (batch.shape != (len(x),) or batch.dtype != torch.int64):
-            raise InputError(
-                f"batch: expected torch.int64 of shape ({len(x)},), got {batch.dtype} {tuple(batch.shape)}"
-            )
+        if state is not None and state.h.shape != (nodes, self.hidden):
+            raise InputError(f"state: expected h of shape {(nodes, self.hidden)}, got {tuple(state.h.shape)}")
+        if batch is not None and (batch.shape != (nodes,) or batch.dtype != torch.int64):
+            raise InputError(f"batch: expected torch.int64 of shape ({nodes},), got {batch.dtype} {tuple(batch.shape)}")
         if not torch.compiler.is_compiling():
             self._check_values(x, edge_attr, batch)
         return graph

@@ -4,6 +4,7 @@ Nothing here imports torch, so that listing and parsing presets is instant.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import tyro
@@ -48,6 +49,8 @@ class Preset:
     ema: float | None = 0.999
     """Decay of the running average of the weights that is validated and kept. Unset: the weights themselves."""
 
+    start_from: Path | None = None
+    """A folder of weights of the same network to start from. Unset: random weights."""
     seed: int = 0
     validate_every: int = 1000
     """Updates between validations."""

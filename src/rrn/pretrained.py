@@ -4,15 +4,18 @@ import dataclasses
 import json
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import safetensors.torch
 from torch import nn
 
 import rrn
 from rrn.errors import InputError
+from rrn.network import RRN
 from rrn.presets import Preset
 from rrn.storage import write_atomically, write_json
+
+Network = TypeVar("Network", bound=RRN)
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 
@@ -51,12 +54,46 @@ def from_pretrained(name: str | Path) -> tuple[nn.Module, Preset]:
     folder = _find(name)
     preset, _ = read_config(folder)
     network = build_network(preset)
-    try:
-        tensors = safetensors.torch.load_file(folder / WEIGHTS)
-        network.load_state_dict(tensors)
-    except (safetensors.SafetensorError, RuntimeError, OSError) as error:
-        raise InputError(f"{folder / WEIGHTS}: not the weights of {preset.name!r}: {error}") from error
+    load_weights(network, folder)
     return network.eval(), preset
+
+
+def load_weights(network: nn.Module, folder: Path) -> None:
+    """Put the weights of a folder into a network of the same shape."""
+    try:
+        network.load_state_dict(safetensors.torch.load_file(folder / WEIGHTS))
+    except (safetensors.SafetensorError, RuntimeError, OSError) as error:
+        raise InputError(f"{folder / WEIGHTS}: not the weights of this network: {error}") from error
+
+
+def save_network(network: RRN, folder: str | Path) -> None:
+    """Write an `RRN` of any settings: see `RRN.save_pretrained`."""
+    if network.settings is None:
+        raise InputError(
+            f"network: it has a message, update or readout of your own, which cannot be written to {CONFIG}; save its "
+            "weights with safetensors.torch.save_model, or give your module huggingface_hub's PyTorchModelHubMixin"
+        )
+    tensors = {name: tensor.detach().contiguous() for name, tensor in network.state_dict().items()}
+    write_atomically(Path(folder) / WEIGHTS, safetensors.torch.save(tensors, metadata={"format": "pt"}))
+    write_json(Path(folder) / CONFIG, network.settings)
+
+
+def load_network(kind: type[Network], name: str | Path) -> Network:
+    """Read what `save_network` wrote: see `RRN.from_pretrained`."""
+    folder = _find(name)
+    try:
+        config = json.loads((folder / CONFIG).read_text())
+        settings = {name: _typed(value) for name, value in config.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f"{folder / CONFIG}: not the settings of a network ({error})") from error
+    if "task" in settings:
+        raise InputError(f"{name}: the weights of a preset; load them with rrn.pretrained.from_pretrained")
+    try:
+        network = kind(**settings)
+    except TypeError as error:
+        raise InputError(f"{folder / CONFIG}: not the settings of a {kind.__name__} ({error})") from error
+    load_weights(network, folder)
+    return network.eval()
 
 
 def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:

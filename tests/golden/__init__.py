@@ -47,7 +47,16 @@ def sudoku() -> Batch:
     return {"puzzle": torch.tensor([[int(digit) for digit in line]])}
 
 
-INPUTS: dict[str, Callable[[], Batch]] = {"ages": ages, "sudoku": sudoku, "pretty-clevr": pretty_clevr}
+def babi() -> Batch:
+    """Generated questions of tasks 1, 3 and 19."""
+    from rrn.tasks.babi.data import EndlessQuestions
+    from rrn.tasks.babi.model import as_batch
+
+    questions = EndlessQuestions(0, (1, 3, 19)).take(1)
+    return as_batch(questions.batch(slice(None)), questions.table)
+
+
+INPUTS: dict[str, Callable[[], Batch]] = {"ages": ages, "sudoku": sudoku, "pretty-clevr": pretty_clevr, "babi": babi}
 """A fixed input for each task with shipped weights."""
 
 

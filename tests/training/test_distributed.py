@@ -97,3 +97,20 @@ def test_a_batch_that_does_not_divide_is_named_before_anything_starts(
     assert main(["train", "ages", *flags]) == 2
     assert "--batch-size 7 does not divide among 2 processes" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_carried_state_is_resumed_in_every_process(tmp_path: Path) -> None:
+    """Sudoku's slots carry puzzles and states from update to update, some in each process."""
+    sizes = ["--hidden", "8", "--message-width", "4", "--layer-width", "16", "--batch-size", "4", "--segment", "2"]
+    common = [sys.executable, "-m", "rrn", "train", "sudoku", *sizes, "--schedule", "constant", "--devices", "2"]
+    common += ["--slot-steps", "4", "4", "--validate-every", "100000"]
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    for folder, updates in ((whole, 7), (halves, 3), (halves, 7)):
+        finish(start([*common, "--updates", str(updates), "--folder", str(folder)]))
+    ours, theirs = load_checkpoint(whole), load_checkpoint(halves)
+    assert ours is not None
+    assert theirs is not None
+    assert ours[0].keys() == theirs[0].keys()
+    assert any(name.startswith("state.") for name in ours[0])
+    for name, tensor in ours[0].items():
+        assert torch.equal(tensor, theirs[0][name]), name

@@ -5,12 +5,16 @@ import sys
 from importlib import import_module
 
 COMMANDS = {
+    "demo": "watch five hard Sudokus being solved",
     "solve": "solve Sudokus and watch the network do it",
     "ask": "ask a network about ages, a story or a scene",
     "presets": "list the experiments and their networks",
     "train": "train a preset, or go on training",
     "evaluate": "measure weights on data they never saw",
+    "compare": "measure the systems of the paper's table on the same Sudokus",
     "data": "write a data set to disk",
+    "export": "write a network as ONNX, to run it without torch",
+    "serve": "open the page: watch networks reason",
 }
 TASK_COMMANDS = ("ask", "data")
 """Commands with one subcommand a task: ``rrn ask ages``."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rrn.training.experiment import Experiment
 
-TASKS = ("sudoku", "ages", "pretty-clevr")
+TASKS = ("sudoku", "babi", "pretty-clevr", "ages")
 
 
 def folder(task: str, room: str) -> Any:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from rrn.errors import InputError, NotFiniteError
 from rrn.memory import keep_freed_memory
-from rrn.pretrained import save_pretrained, settings
+from rrn.pretrained import load_weights, save_pretrained, settings
 from rrn.storage import write_atomically, write_json
 from rrn.training.checkpoints import load_checkpoint, save_checkpoint
 from rrn.training.display import Display
@@ -87,6 +87,8 @@ class _Run:
         torch.set_num_threads(self.preset.threads)
         torch.manual_seed(self.preset.seed)
         self.network: nn.Module = experiment.network()
+        if self.preset.start_from is not None:
+            load_weights(self.network, self.preset.start_from)
         self.parameters = sum(p.numel() for p in self.network.parameters())
         self.average = Average(self.network, self.preset.ema)
         self.optimizer = make_optimizer(self.network, self.preset)
@@ -111,7 +113,7 @@ class _Run:
                 self.display.say(f"going on from update {self.update} in {self.folder}")
         self._meet()
         before, started = self.seconds, time.monotonic()
-        saved, first_update = started, self.update
+        saved, first_update = self.seconds, self.update
         stopped = False
         with self.stopping, self.display:
             while not self._done() and not stopped:
@@ -124,9 +126,9 @@ class _Run:
                 )
                 if self.update % self.preset.validate_every == 0 or self._done():
                     self._validate(loss, measures)
-                if time.monotonic() - saved > 60 * self.preset.checkpoint_minutes:
+                if self.seconds - saved > 60 * self.preset.checkpoint_minutes:
                     self._save()
-                    saved = time.monotonic()
+                    saved = self.seconds
         finished = self._done()
         self._save()
         self._meet()
@@ -211,6 +213,7 @@ class _Run:
     def _save(self) -> None:
         if not all(bool(parameter.isfinite().all()) for parameter in self.network.parameters()):
             raise self._diverged("a weight is not finite")
+        carried = self._carried()
         if not self.leads:
             return
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
@@ -224,13 +227,21 @@ class _Run:
             "position": self.experiment.position(),
             "preset": settings(self.preset),
         }
-        if self.carry and self.shard.world == 1:
-            tensors |= {f"batch.{name}": value for name, value in self.carry.batch.items()}
+        if self.carry:
             facts["done"] = self.carry.done
-            if self.carry.state is not None:
-                parts = [self.carry.state.h, *self.carry.state.memory]
-                tensors |= {f"state.{index}": part for index, part in enumerate(parts)}
-        save_checkpoint(self.folder, self.update, _unshared(tensors), facts)
+        save_checkpoint(self.folder, self.update, _unshared(tensors | carried), facts)
+
+    def _carried(self) -> dict[str, Tensor]:
+        """The batch and the state that the next update works on, of all processes together."""
+        if not self.carry:
+            return {}
+        state = self.carry.state
+        parts = [] if state is None else [state.h, *state.memory]
+        mine = {f"batch.{name}": value for name, value in self.carry.batch.items()}
+        mine |= {f"state.{index}": part for index, part in enumerate(parts)}
+        if not self.fabric:
+            return mine
+        return {name: self.fabric.all_gather(tensor).flatten(0, 1) for name, tensor in mine.items()}
 
     def _take_up(self) -> bool:
         loaded = load_checkpoint(self.folder)
@@ -244,10 +255,10 @@ class _Run:
         torch.set_rng_state(tensors["random"])
         self.update, self.seconds, self.best = facts["update"], facts["seconds"], facts["best"]
         self.experiment.restore(facts["position"])
-        if "done" in facts and self.shard.world == 1:
-            parts = [tensors[f"state.{index}"] for index in range(sum(name.startswith("state.") for name in tensors))]
+        if "done" in facts:
+            parts = [part for _, part in sorted(self.shard.take(_part(tensors, "state.")).items())]
             state = State(parts[0], tuple(parts[1:])) if parts else None
-            self.carry = Carry(_part(tensors, "batch."), state, facts["done"])
+            self.carry = Carry(self.shard.take(_part(tensors, "batch.")), state, facts["done"])
         return True
 
     def _refuse_other_preset(self, before: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from rrn.errors import InputError
 
 ABOUT = {
     "ages": "facts about ages, in words",
+    "babi": "a story in bAbI's words, in a line or at a prompt",
     "pretty-clevr": "a scene of eight objects, and where some jumps lead",
 }
 

@@ -10,7 +10,7 @@ that endless generated data can be encoded chunk by chunk against one table::
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -123,7 +123,7 @@ class EncodedQuestions:
 
     ``story_facts`` (all facts of all stories,) int32: sentence numbers in ``table``; the facts before question i are
     ``story_facts[starts[i]:ends[i]]``. ``questions``, ``answers``, ``tasks`` (n,) as in `Batch`. The places in
-    ``story_facts`` of its supporting facts are ``support_facts[support_ends[i - 1]:support_ends[i]]``.
+    ``story_facts`` of its supporting facts are ``support_facts[support_starts[i]:support_ends[i]]``.
     """
 
     table: SentenceTable = field(repr=False)
@@ -134,6 +134,7 @@ class EncodedQuestions:
     answers: np.ndarray
     tasks: np.ndarray
     support_facts: np.ndarray
+    support_starts: np.ndarray
     support_ends: np.ndarray
 
     def __len__(self) -> int:
@@ -160,11 +161,11 @@ class EncodedQuestions:
 
     def _support(self, rows: np.ndarray | slice, first_facts: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """`Batch.support`; ``first_facts`` are the places of the first facts kept."""
-        ends = self.support_ends[rows]
-        counts = np.diff(self.support_ends, prepend=0)[rows]
+        starts = self.support_starts[rows]
+        counts = self.support_ends[rows] - starts
         row = np.repeat(np.arange(len(counts)), counts)
         rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        column = self.support_facts[np.repeat(ends - counts, counts) + rank] - first_facts[row]
+        column = self.support_facts[np.repeat(starts, counts) + rank] - first_facts[row]
         kept = column >= 0
         support = np.zeros(shape, dtype=np.int64)
         support[row[kept], column[kept]] = rank[kept] + 1
@@ -174,6 +175,13 @@ class EncodedQuestions:
         """All questions in order, for evaluation."""
         for start in range(0, len(self), size):
             yield self.batch(slice(start, start + size), max_facts)
+
+    def first(self, count: int) -> "EncodedQuestions":
+        """The first questions of each task, ``count`` or all there are in all, as evenly as they come."""
+        turn = np.concatenate([np.arange(len(rows)) for rows in self.rows_by_task.values()])
+        kept = np.sort(self._rows_in_task_order[np.argsort(turn, kind="stable")[:count]])
+        arrays = ("starts", "ends", "questions", "answers", "tasks", "support_starts", "support_ends")
+        return replace(self, **{name: getattr(self, name)[kept] for name in arrays})
 
     @cached_property
     def rows_by_task(self) -> dict[int, np.ndarray]:
@@ -214,12 +222,14 @@ def encode(stories: Iterable[Story] | Mapping[int, Iterable[Story]], table: Sent
     answers: list[int] = []
     tasks: list[int] = []
     support_facts: list[int] = []
+    support_starts: list[int] = []
     support_ends: list[int] = []
     answer_ids: dict[str, int] = {}
     for story in stories:
         start = len(story_facts)
         story_facts += table.numbers(story.facts)
         for text, answer, support, facts in story.questions:
+            support_starts.append(len(support_facts))
             support_facts += [start + fact for fact in support]
             support_ends.append(len(support_facts))
             starts.append(start)
@@ -238,6 +248,7 @@ def encode(stories: Iterable[Story] | Mapping[int, Iterable[Story]], table: Sent
         answers=np.array(answers, dtype=np.int16),
         tasks=np.array(tasks, dtype=np.int8),
         support_facts=np.array(support_facts, dtype=np.int64),
+        support_starts=np.array(support_starts, dtype=np.int64),
         support_ends=np.array(support_ends, dtype=np.int64),
     )
 

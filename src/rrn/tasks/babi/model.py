@@ -1,15 +1,20 @@
-"""bAbI as a graph: the facts of a story are the nodes, the question one more, and everyone hears everyone."""
+"""bAbI as a graph: the facts of a story are the nodes, and everyone hears everyone.
+
+Every network here takes the same batch (`as_batch`) and returns logits of the 177 words for every step. All of bAbI
+has a few thousand distinct sentences, so each distinct sentence of a batch is encoded once.
+"""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
 
-from rrn.graphs import Graph, PackedGraphs
+from rrn.graphs import EdgeList, Graph, PackedGraphs
 from rrn.layers import Product
 from rrn.messages import AttentionMessage
 from rrn.network import RRN
 from rrn.readouts import Readout
-from rrn.tasks.babi.data import EncodedQuestions, SentenceTable
+from rrn.tasks.babi.data import MIN_WIDTH, SentenceTable
 from rrn.tasks.babi.data import Batch as Questions
 from rrn.tasks.babi.presets import BabiPreset
 from rrn.tasks.babi.vocabulary import WORDS
@@ -17,13 +22,25 @@ from rrn.training.experiment import Batch
 from rrn.updates import ResidualUpdate, State
 
 POINTERS = 3
+"""Supporting facts that the roles network points at one by one. Most questions have no more."""
+POINTS = POINTERS + 1
+"""Logits a node in training: the pointers, and whether it supports the answer at all."""
 SHORT = 10
+"""Questions with at most this many facts are run apart from longer ones, so that few edges are padding."""
 PLACE_FEATURES = 9
+ROLE_SHARPNESS = 20.0
+"""Scale of the logits that choose words for roles: large enough that roles differ before anything is learned."""
 
 
 def as_batch(questions: Questions, table: SentenceTable) -> Batch:
+    """Questions as tensors, the question itself as the last sentence.
+
+    ``sentences`` (n, F + 1): numbers, equal where sentences are; ``words`` (n, F + 1, words): word number + 1, 0 behind
+    the sentence's end; ``fact_counts``, ``support``, ``answers`` and ``tasks`` as in `rrn.tasks.babi.data.Batch`.
+    """
     words = torch.from_numpy(table.words.astype("int64")) + 1
-    words = words * (torch.arange(words.shape[1]) < torch.from_numpy(table.lengths.astype("int64"))[:, None])
+    lengths = torch.from_numpy(table.lengths.astype("int64"))
+    words = words * (torch.arange(words.shape[1]) < lengths[:, None])
     facts, asked = torch.from_numpy(questions.facts), torch.from_numpy(questions.questions)
     return {
         "sentences": torch.cat([facts, asked[:, None]], dim=1),
@@ -36,136 +53,291 @@ def as_batch(questions: Questions, table: SentenceTable) -> Batch:
 
 
 def build(preset: BabiPreset) -> nn.Module:
-    return RolesNetwork(preset)
+    networks = {"roles": RolesNetwork, "paper": PaperNetwork, "lstm": StoryLSTM, "memn2n": MemN2N}
+    return networks[preset.network](preset)
+
+
+def distinct_sentences(batch: Batch) -> tuple[Tensor, Tensor]:
+    """The words of each distinct sentence (distinct, words), and which of them stands where (n, F + 1)."""
+    numbers = batch["sentences"]
+    distinct, which = numbers.flatten().unique(return_inverse=True)
+    places = torch.empty_like(distinct).scatter_(0, which, torch.arange(len(which)))
+    return batch["words"].flatten(0, 1)[places], which.view_as(numbers)
+
+
+class SentenceLSTM(nn.Module):
+    """The state of an LSTM after a sentence's last word: words (n, words) → (n, hidden)."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(len(WORDS) + 1, width, padding_idx=0)
+        self.lstm = nn.LSTM(width, hidden, batch_first=True)
+
+    def forward(self, words: Tensor) -> Tensor:
+        states, _ = self.lstm(self.words(words))
+        last = (words > 0).sum(1).clamp(min=1) - 1
+        return states[torch.arange(len(words)), last]
+
+
+class PaperNetwork(nn.Module):
+    """The appendix's network: LSTMs for facts and question, the question on every edge, one answer a step."""
+
+    def __init__(self, preset: BabiPreset) -> None:
+        super().__init__()
+        code, self.max_facts, self.joint = preset.word_width, preset.max_facts, preset.encoding != "none"
+        self.facts = SentenceLSTM(preset.word_width, code)
+        self.question = SentenceLSTM(preset.word_width, code)
+        self.rrn = RRN(
+            features=code * (1 + self.joint) + 2 * self.max_facts,
+            hidden=preset.hidden,
+            outputs=len(WORDS),
+            edge_features=code,
+            encoder_layers=0 if preset.encoding == "linear" else 3,
+            message_layers=3,
+            update="lstm",
+            update_layers=3,
+            readout="graph",
+            readout_layers=2,
+            dropout=preset.dropout,
+            dropout_layers=2,
+        )
+        for module in self.rrn.modules():
+            if isinstance(module, nn.Linear):  # torch's own weights are too faint for so many layers
+                nn.init.xavier_uniform_(module.weight)
+
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
+        """Logits of the answer: (steps, n, 177)."""
+        counts = batch["fact_counts"]
+        facts = {"sentences": batch["sentences"][:, :-1], "words": batch["words"][:, :-1]}
+        asked = {"sentences": batch["sentences"][:, -1:], "words": batch["words"][:, -1:]}
+        words, which = distinct_sentences(facts)
+        exists = torch.arange(which.shape[1]) < counts[:, None]
+        codes = self.facts(words)[which[exists]]
+        words, which = distinct_sentences(asked)
+        question = self.question(words)[which[:, 0]]
+        graph_of_node, place = exists.nonzero().T
+        offset = torch.randint(self.max_facts, (len(counts),)) if self.training else counts.new_zeros(len(counts))
+        place = F.one_hot(place + offset[graph_of_node], 2 * self.max_facts).float()
+        x = torch.cat([codes, question[graph_of_node], place] if self.joint else [codes, place], dim=-1)
+        edges = complete_edges_of(counts)
+        edge_attr = question[graph_of_node[edges[0]]]
+        graph = EdgeList(edges, len(x))
+        return self.rrn.run(x, graph, edge_attr, graph_of_node, steps=steps, state=state)
+
+
+def complete_edges_of(counts: Tensor) -> Tensor:
+    """The ``edge_index`` (2, edges) of packed complete graphs with ``counts`` nodes each, ordered by receiver."""
+    node = torch.arange(int(counts.sum()))
+    size = counts.repeat_interleave(counts)
+    first = (counts.cumsum(0) - counts).repeat_interleave(counts)
+    receiver = node.repeat_interleave(size - 1)
+    skipped = torch.arange(len(receiver)) - ((size - 1).cumsum(0) - (size - 1)).repeat_interleave(size - 1)
+    sender = first[receiver] + skipped
+    return torch.stack([sender + (sender >= receiver), receiver])
 
 
 class RoleEncoder(nn.Module):
+    """A sentence as a code, and as the words that play its roles: whoever acts, the thing, the place …, as learned.
+
+    A role is a softmax over the sentence's words, by each word and its two neighbours; what it picks is the word's
+    own code, so that the roles of two sentences can be compared.
+    """
+
     def __init__(self, width: int, roles: int, hidden: int) -> None:
         super().__init__()
         self.words = nn.Embedding(len(WORDS) + 1, width, padding_idx=0)
         with torch.no_grad():
             self.words.weight[1:] = torch.randn(len(WORDS), width) * width**-0.5
-        self.places = nn.Parameter(torch.zeros(12, 2 * width))
         self.context = nn.Linear(width, 6 * width)
+        self.places = nn.Parameter(torch.zeros(MIN_WIDTH, 2 * width))
         self.role = nn.Linear(width, roles)
         self.out = nn.Linear((roles + 1) * width, hidden)
 
     def forward(self, words: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, 12) -> codes (n, hidden), roles (n, roles, width)"""
-        known = words > 0
-        codes = self.words(words)
-        before, here, after = self.context(self.words.weight).chunk(3, dim=-1)
+        """Words (n, words) → codes (n, hidden), roles (n, roles, width)."""
+        known = (words > 0)[..., None]
+        before, here, after = self.context(self.words.weight).chunk(3, dim=-1)  # of each word there is, not each read
         around = F.pad(words, (1, 1))
         context = F.embedding(around[:, :-2], before) + F.embedding(words, here) + F.embedding(around[:, 2:], after)
-        a, b = (context + self.places[: words.shape[1]]).chunk(2, dim=-1)
-        context = a * b.sigmoid()
-        share = self.role(context).masked_fill(~known[..., None], -1e4).softmax(1)
-        roles = share.transpose(1, 2) @ codes
-        mean = (context * known[..., None]).sum(1) * 0.3
-        return self.out(torch.cat([roles.flatten(1), mean], dim=-1)), roles
+        places = F.pad(self.places, (0, 0, 0, max(0, words.shape[1] - MIN_WIDTH)))[: words.shape[1]]
+        value, gate = (context + places).chunk(2, dim=-1)
+        context = value * gate.sigmoid()
+        share = (ROLE_SHARPNESS * self.role(context)).masked_fill(~known, -1e4).softmax(1)
+        roles = share.transpose(1, 2) @ self.words(words)
+        gist = (context * known).sum(1) / known.sum(1).clamp(min=1).sqrt()
+        return self.out(torch.cat([roles.flatten(1), gist], dim=-1)), roles
 
 
 class RolesNetwork(nn.Module):
+    """Facts that know which words they share, in which roles, and which came first.
+
+    The question is a node as well, the first of its graph. An edge knows how the words of its two sentences compare,
+    role by role, and how they lie in time; messages compete (`AttentionMessage`); r points at facts.
+    """
+
     def __init__(self, preset: BabiPreset) -> None:
         super().__init__()
-        hidden, roles = preset.hidden, preset.roles
-        self.roles = roles
-        self.encoder = RoleEncoder(preset.word_width, roles, hidden)
-        self.join = Product(2 * hidden + roles * roles + 1, preset.update_width, hidden)
-        self.join_plain = nn.Linear(2 * hidden + roles * roles + 1, hidden)
+        hidden, width, pairs = preset.hidden, preset.update_width, preset.roles**2
+        self.encoder = RoleEncoder(preset.word_width, preset.roles, hidden)
+        self.join = Product(2 * hidden + pairs + 1, width, hidden)
+        self.join_straight = nn.Linear(2 * hidden + pairs + 1, hidden)
         self.norm = nn.LayerNorm(hidden)
-        edge_features = preset.edge_features
-        self.edge_match = nn.Linear(roles * roles, edge_features, bias=False)
-        self.place = nn.Linear(PLACE_FEATURES, edge_features)
-        self.readout = PointerReadout(hidden, preset.update_width, self.encoder.words)
+        self.compare = nn.Linear(pairs, preset.edge_features, bias=False)
+        self.time = nn.Linear(PLACE_FEATURES, preset.edge_features)
         self.rrn = RRN(
             features=hidden,
             hidden=hidden,
-            outputs=len(WORDS),
-            edge_features=edge_features,
+            outputs=preset.word_width,
+            edge_features=preset.edge_features,
             encoder_layers=None,
-            message=AttentionMessage(hidden, edge_features, preset.heads, preset.head_width),
-            update=ResidualUpdate(hidden, preset.update_width, kind="product"),
-            readout=self.readout,
+            message=AttentionMessage(hidden, preset.edge_features, preset.heads, preset.head_width),
+            update=ResidualUpdate(hidden, width, kind="product"),
+            readout=PointerReadout(hidden, width, preset.word_width),
         )
+        self.scale = nn.Parameter(torch.tensor(1.0))
+        self.bias = nn.Parameter(torch.zeros(len(WORDS)))
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
-        counts = batch["fact_counts"]
-        n, width = batch["sentences"].shape
-        distinct, which = batch["sentences"].flatten().unique(return_inverse=True)
-        first = torch.empty_like(distinct).scatter_(0, which, torch.arange(len(which)))
-        codes, roles = self.encoder(batch["words"].flatten(0, 1)[first])
-        which = which.view(n, width)
-        short = counts <= SHORT
+        """Logits of the answer (steps, n, 177): how near each word's code is to what is read out.
+
+        In training followed by the points of each node (see `PointerReadout`): (steps, n, 177 + 4 · (F + 1)). The
+        state is that of the last graphs run; a run cannot go on from it.
+        """
+        words, which = distinct_sentences(batch)
+        codes, roles = self.encoder(words)
+        short = batch["fact_counts"] <= SHORT
         parts = [rows for rows in (short.nonzero()[:, 0], (~short).nonzero()[:, 0]) if len(rows)]
         outputs = []
         for rows in parts:
-            output, state = self._run(which[rows], counts[rows], codes, roles, steps)
-            outputs.append(F.pad(output, (0, (POINTERS + 1) * width + len(WORDS) - output.shape[-1])) if self.training else output)
-        back = torch.cat(parts).argsort()
-        return torch.cat(outputs, dim=1)[:, back], state
+            output, state = self._run(which[rows], batch["fact_counts"][rows], codes, roles, steps)
+            answer, points = output.split(
+                [self.encoder.words.embedding_dim, output.shape[-1] - roles.shape[-1]], dim=-1
+            )
+            logits = self.scale * (answer @ self.encoder.words.weight[1:].T) + self.bias
+            missing = POINTS * which.shape[1] - points.shape[-1]
+            outputs.append(torch.cat([logits, F.pad(points, (0, missing))], dim=-1) if self.training else logits)
+        assert state is not None
+        return torch.cat(outputs, dim=1)[:, torch.cat(parts).argsort()], state
 
     def _run(self, which: Tensor, counts: Tensor, codes: Tensor, roles: Tensor, steps: int) -> tuple[Tensor, State]:
         graphs = PackedGraphs(counts + 1)
-        n, width, _ = graphs.edge_shape
-        nodes = torch.cat([which[:, -1:], which[:, : width - 1]], dim=1).flatten()[graphs.places]
-        code = codes[nodes]
-        padded = graphs.pad(roles.flatten(1)[nodes]).view(n, width, self.roles, -1)
-        ours, theirs = padded.flatten(1, 2), padded.permute(0, 3, 2, 1).flatten(2)
-        match = (ours @ theirs).view(n, width, -1, width)  # (n, receiver, roles², sender)
-        to_question = graphs.pack(match[..., 0])
+        n, size, _ = graphs.edge_shape
+        node = torch.cat([which[:, -1:], which[:, : size - 1]], dim=1).flatten()[graphs.places]
+        code = codes[node]
+        padded = graphs.pad(roles.flatten(1)[node]).view(n, size, *roles.shape[1:])
+        receivers, senders = padded.flatten(1, 2), padded.permute(0, 3, 2, 1).flatten(2)
+        same = (receivers @ senders).view(n, size, -1, size)  # (n, receiver, roles², sender)
         question = code[(counts + 1).cumsum(0) - counts - 1].repeat_interleave(counts + 1, 0)
-        is_question = graphs.places[:, None] % width == 0
-        x = torch.cat([code, question, to_question, is_question.float()], dim=-1)
-        x = self.norm(self.join(x) + self.join_plain(x))
-        places = self.place(_places(width)).permute(0, 2, 3, 1)
-        edges = self.edge_match.weight @ match + places
+        is_question = (graphs.places[:, None] % size == 0).float()
+        x = torch.cat([code, question, graphs.pack(same[..., 0]), is_question], dim=-1)
+        x = self.norm(self.join(x) + self.join_straight(x))
+        edges = self.compare.weight @ same + self.time(_time_features(size)).permute(1, 2, 0)
         return self.rrn.run(x, graphs, edges.permute(0, 3, 1, 2), steps=steps)
 
 
-def _places(width: int) -> Tensor:
-    """How the facts of an edge lie in time: (1, sender, receiver, PLACE_FEATURES). Node 0 is the question."""
-    at = torch.arange(width)
-    apart = at[None] - at[:, None]  # receiver minus sender
-    facts = (at[None] > 0) & (at[:, None] > 0)
-    before, after = (apart > 0) & facts, (apart < 0) & facts
-    from_question = (at[:, None] == 0).expand(width, width)
-    to_question = (at[None] == 0).expand(width, width)
+def _time_features(size: int) -> Tensor:
+    """How two nodes lie in time: (sender, receiver, PLACE_FEATURES). Node 0 is the question, the others facts."""
+    sender, receiver = torch.arange(size)[:, None], torch.arange(size)
+    facts = (sender > 0) & (receiver > 0)
+    later = receiver - sender
+    before, after = facts & (later > 0), facts & (later < 0)
+    to_question = (receiver == 0).expand(size, size)
     features = [
         before,
         after,
-        before * apart / 4,
-        after * -apart / 4,
-        before & (apart == 1),
-        after & (apart == -1),
-        from_question,
+        before * later / 4,
+        after * -later / 4,
+        facts & (later == 1),
+        facts & (later == -1),
+        (sender == 0).expand(size, size),
         to_question,
-        to_question * at[:, None] / 4,
+        to_question * sender / 4,
     ]
-    return torch.stack([f.float() for f in features], dim=-1)[None]
+    return torch.stack([feature.float() for feature in features], dim=-1)
 
 
 class PointerReadout(Readout):
-    def __init__(self, hidden: int, width: int, words: nn.Embedding) -> None:
+    """r reads the question's node, three facts that it points at (softmaxes over the nodes; the question's node
+    stands for no fact), and the sum of all facts that it holds relevant (a sigmoid each).
+
+    (graphs, outputs); in training followed by each node's ``POINTS`` logits: (graphs, outputs + size · POINTS).
+    """
+
+    def __init__(self, hidden: int, width: int, outputs: int) -> None:
         super().__init__()
-        self.point = nn.Linear(hidden, POINTERS + 1)
-        self.answer = Product((POINTERS + 2) * hidden, width, words.weight.shape[1])
-        self.answer_plain = nn.Linear((POINTERS + 2) * hidden, words.weight.shape[1])
-        self.bias = nn.Parameter(torch.zeros(len(WORDS)))
-        self.scale = nn.Parameter(torch.tensor(4.0))
-        self.words = [words]
+        self.point = nn.Linear(hidden, POINTS)
+        self.answer = Product((POINTS + 1) * hidden, width, outputs)
+        self.answer_straight = nn.Linear((POINTS + 1) * hidden, outputs)
 
     def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor:
         assert isinstance(graph, PackedGraphs)
-        mask = graph.padded.mask
-        points = graph.pad(self.point(h))  # (n, S, 4)
-        pointers = points[..., :POINTERS].masked_fill(~mask[..., None], float("-inf"))
-        share = torch.cat([pointers.softmax(1), (points[..., POINTERS:].sigmoid() * mask[..., None])], dim=-1)
-        padded = graph.pad(h)
-        said = (share.transpose(1, 2) @ padded).flatten(1)
-        z = torch.cat([padded[:, 0], said], dim=-1)
-        z = self.answer(z) + self.answer_plain(z)
-        logits = self.scale * z @ self.words[0].weight[1:].T + self.bias
-        if not self.training:
-            return logits
-        return torch.cat([logits, points.flatten(1)], dim=-1)
+        padded, points = graph.pad(h), graph.pad(self.point(h))
+        exists = graph.exists[..., None]
+        pointers = points[..., :POINTERS].masked_fill(~exists, float("-inf")).softmax(1)
+        share = torch.cat([pointers, points[..., POINTERS:].sigmoid() * exists], dim=-1)
+        read = torch.cat([padded[:, 0], (share.transpose(1, 2) @ padded).flatten(1)], dim=-1)
+        answer = self.answer(read) + self.answer_straight(read)
+        return torch.cat([answer, points.flatten(1)], dim=-1) if self.training else answer
+
+
+class StoryLSTM(nn.Module):
+    """A baseline of the paper's table: one LSTM over all words of the facts and the question. It has no steps."""
+
+    def __init__(self, preset: BabiPreset) -> None:
+        super().__init__()
+        self.words = nn.Embedding(len(WORDS) + 1, preset.word_width, padding_idx=0)
+        self.lstm = nn.LSTM(preset.word_width, preset.hidden, batch_first=True)
+        self.answer = nn.Linear(preset.hidden, len(WORDS))
+
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
+        """Logits of the answer, the same at every step: (steps, n, 177)."""
+        words = batch["words"].flatten(1)
+        known = words > 0
+        words = words.gather(1, (~known).int().argsort(dim=1, stable=True))
+        lengths = known.sum(1)
+        packed = pack_padded_sequence(
+            self.words(words[:, : int(lengths.max())]), lengths, batch_first=True, enforce_sorted=False
+        )
+        _, (last, _) = self.lstm(packed)
+        logits = self.answer(last[0])
+        return logits.expand(steps, -1, -1), State(logits)
+
+
+class MemN2N(nn.Module):
+    """A baseline of the paper's table: the end-to-end memory network, its weights tied from hop to hop; a step a hop.
+
+    Sentences are sums of word codes weighted by place, facts carry a code of their age.
+    """
+
+    def __init__(self, preset: BabiPreset) -> None:
+        super().__init__()
+        width = preset.hidden
+        self.question, self.remember, self.say = (nn.Embedding(len(WORDS) + 1, width, padding_idx=0) for _ in range(3))
+        self.remember_age, self.say_age = (nn.Embedding(preset.max_facts, width) for _ in range(2))
+        self.carry = nn.Linear(width, width)
+        self.answer = nn.Linear(width, len(WORDS))
+        for table in (self.question, self.remember, self.say, self.remember_age, self.say_age):
+            nn.init.normal_(table.weight, std=0.1)
+
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
+        """Logits of the answer after each hop: (steps, n, 177)."""
+        words, which = distinct_sentences(batch)
+        facts, counts = which[:, :-1], batch["fact_counts"]
+        place = torch.arange(facts.shape[1])
+        age = (counts[:, None] - 1 - place).clamp(min=0)
+        keys = self._sentences(words, self.remember)[facts] + self.remember_age(age)
+        values = self._sentences(words, self.say)[facts] + self.say_age(age)
+        u = self._sentences(words, self.question)[which[:, -1]] if state is None else state.h
+        outputs = []
+        for _ in range(steps):
+            scores = (keys @ u[..., None])[..., 0].masked_fill(place >= counts[:, None], float("-inf"))
+            u = self.carry(u) + (scores.softmax(1)[:, None] @ values)[:, 0]
+            outputs.append(self.answer(u))
+        return torch.stack(outputs), State(u)
+
+    def _sentences(self, words: Tensor, table: nn.Embedding) -> Tensor:
+        codes, known = table(words), words > 0
+        place = (torch.arange(1, words.shape[1] + 1) / known.sum(1, keepdim=True).clamp(min=1))[..., None]
+        unit = torch.arange(1, codes.shape[-1] + 1) / codes.shape[-1]
+        weights = (1 - place - unit * (1 - 2 * place)) * known[..., None]
+        return (weights * codes).sum(1)

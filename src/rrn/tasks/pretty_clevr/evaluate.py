@@ -75,7 +75,7 @@ def evaluate(
         other, its_preset = from_pretrained(name)
         figures = measure(other, list(range(1, its_preset.steps + 1)), index * len(numbers))
         facts = {"parameters": config["parameters"], "minutes": its_preset.minutes, "steps": its_preset.steps}
-        result["beside"][name] = {**facts, **figures}
+        result["beside"][name] = {**facts, "trained": config["trained"], **figures}
     return result
 
 

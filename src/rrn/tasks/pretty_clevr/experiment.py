@@ -22,7 +22,7 @@ MEMORY = 0.95
 class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
     """The curriculum asks for at most ``longest`` jumps, and the network takes two steps more than that at most.
 
-    The walking network has its loss of a question from the step on by which the walk can have arrived: one a jump.
+    The loss of a question begins at the step by which the walk can have arrived: one a jump.
     """
 
     def __init__(self, preset: PrettyClevrPreset) -> None:
@@ -57,13 +57,14 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
         """A new batch at every update."""
 
     def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        last = len(outputs)
+        step = torch.arange(1, last + 1)[:, None]
+        begins = batch["jumps"].clamp(max=last) if self.preset.loss == "every" else last
+        answers, walks = outputs.tensor_split([len(data.NAMES)], dim=-1)
+        answer = _due_mean(answers, batch["answer"], (step >= begins).expand(-1, len(batch["answer"])))
         if self.preset.network != "walking":
-            return super().loss(outputs, batch)
-        answers, walks = outputs.split([len(data.NAMES), data.JUMPS * data.OBJECTS], dim=-1)
-        walks = walks.unflatten(-1, (data.JUMPS, data.OBJECTS))
-        step = torch.arange(1, len(outputs) + 1)[:, None]
-        answer = _due_mean(answers, batch["answer"], step >= batch["jumps"].clamp(max=len(outputs)))
-        path = batch["path"]
+            return answer
+        walks, path = walks.unflatten(-1, (data.JUMPS, data.OBJECTS)), batch["path"]
         walk = _due_mean(walks, path, (step[..., None] >= torch.arange(data.JUMPS)).expand(-1, *path.shape))
         return answer + self.preset.walk_loss * walk
 
@@ -85,10 +86,13 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
         self.longest, self.running = int(position["longest"]), position["running"]
 
     def validate(self, network: nn.Module) -> dict[str, float]:
+        """The score is the mean accuracy of all numbers of jumps, 0 for those that training has not come to."""
         scenes, numbers = self.validation
         right = right_by_step(network, scenes, numbers, self.preset.steps)[-1]
-        by_jumps = {f"jumps_{n}": float(right[numbers % data.JUMPS == n].mean()) for n in range(data.JUMPS)}
-        return {"score": float(right.mean()), **by_jumps, "longest": float(self.longest)}
+        by_jumps = [float(right[numbers % data.JUMPS == jumps].mean()) for jumps in range(data.JUMPS)]
+        score = sum(by_jumps[: self.longest + 1]) / data.JUMPS
+        each = {f"jumps_{jumps}": figure for jumps, figure in enumerate(by_jumps)}
+        return {"score": score, **each, "longest": float(self.longest)}
 
 
 @cache

@@ -107,7 +107,7 @@ class SceneMLP(nn.Module):
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the 16 names, the same at every step: (steps, n, 16)."""
-        between = magnified(distances(batch["positions"]))
+        between = distances(batch["positions"])
         scene = torch.cat([_objects(batch).flatten(1), between.flatten(1), _question(batch)], dim=-1)
         logits = self.mlp(scene)
         return logits.expand(steps, -1, -1), State(logits)

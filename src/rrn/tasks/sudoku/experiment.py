@@ -17,6 +17,9 @@ from rrn.updates import State
 
 VALIDATION = 256
 VALIDATION_SEED = 7
+FILLS = 64
+"""Steps, and so digits filled in, of the convolutional network when it is validated; it is trained on one look."""
+SHAKEN = 0.1
 
 
 class SudokuExperiment(Experiment[SudokuPreset]):
@@ -27,6 +30,8 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         super().__init__(preset)
         self.validation: tuple[np.ndarray, np.ndarray] | None = None
         self.pool: tuple[np.ndarray, np.ndarray] | None = None
+        self.knows_empty = preset.network in ("paper", "rn-graph")
+        """Whether the network has a tenth class, "empty", and so learns from given cells as well."""
         if preset.slot_steps is not None and preset.network != "candidates":
             raise InputError("--slot-steps: only the network on the candidate graph can be trained with slots")
         if preset.pool is not None:
@@ -59,11 +64,10 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         return np.concatenate([puzzles, pooled])[order], np.concatenate([solutions, pooled_solutions])[order]
 
     def targets(self, batch: Batch) -> Tensor:
-        first = 1 if self.preset.network == "candidates" else 0
-        return batch["solution"].flatten() - first
+        return batch["solution"].flatten() - (0 if self.knows_empty else 1)
 
     def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        if self.preset.network != "candidates":
+        if self.knows_empty:
             return super().loss(outputs, batch)
         empty = (batch["puzzle"] == 0).flatten()
         targets = self.targets(batch)[empty]
@@ -88,33 +92,31 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         batch["age"] = batch["age"] + len(outputs)
         right = (outputs.argmax(-1) == self.targets(batch)).view(len(outputs), -1, 81).all(-1)
         finished = (right[0] & right[-1]) | (batch["age"] >= batch["limit"])
-        count = int(finished.sum())
-        if not count:
-            return Carry(batch, carry.state, carry.done)
         if shard.world > 1:
             rng = np.random.default_rng([int(rng.integers(2**31)), shard.rank])
+        state = self._shake(carry.state, len(finished), rng) if self.preset.noise else carry.state
+        count = int(finished.sum())
+        if not count:
+            return Carry(batch, state, carry.done)
         puzzles, solutions = self.draw(count, rng)
         for name, fresh in (("puzzle", puzzles), ("solution", solutions)):
             batch[name] = batch[name].clone()
             batch[name][finished] = torch.from_numpy(fresh).long()
         batch["age"] = batch["age"].masked_fill(finished, 0)
         batch["limit"] = batch["limit"].masked_fill(finished, self._limit())
-        return Carry(batch, self._restart(carry.state, finished, rng), carry.done)
+        return Carry(batch, self._restart(state, finished), carry.done)
 
-    def _restart(self, state: State, finished: Tensor, rng: np.random.Generator) -> State:
-        """The state with the places of finished puzzles set back to the start, half of them to a noisy one."""
+    def _restart(self, state: State, finished: Tensor) -> State:
+        """The state with the places of finished puzzles set back to the start."""
+        rows = finished.repeat_interleave(len(state.h) // len(finished))[:, None]
+        return State(state.h.masked_fill(rows, 0), tuple(part.masked_fill(rows, 0) for part in state.memory))
 
-        def reset(part: Tensor, noise: float) -> Tensor:
-            part = part.clone()
-            by_puzzle = part.view(len(finished), -1)
-            by_puzzle[finished] = 0
-            if noise:
-                noisy = finished & torch.from_numpy(rng.random(len(finished)) < 0.5)
-                drawn = rng.standard_normal((int(noisy.sum()), by_puzzle.shape[1]), dtype=np.float32)
-                by_puzzle[noisy] = torch.from_numpy(drawn) * noise
-            return part
-
-        return State(reset(state.h, 0.0), tuple(reset(part, self.preset.noise) for part in state.memory))
+    def _shake(self, state: State, puzzles: int, rng: np.random.Generator) -> State:
+        """The state with noise on a tenth of the puzzles."""
+        (s,) = state.memory
+        which = torch.from_numpy((rng.random(puzzles) < SHAKEN).astype(np.float32))
+        noise = torch.from_numpy(rng.standard_normal(s.shape, dtype=np.float32)) * self.preset.noise
+        return State(state.h, (s + noise * which.repeat_interleave(len(s) // puzzles)[:, None],))
 
     def _limit(self) -> int:
         assert self.preset.slot_steps is not None
@@ -126,7 +128,8 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         if self.validation is None:
             self.validation = generate(VALIDATION, seeded(VALIDATION_SEED), self.preset.extra_givens)
         puzzles, solutions = self.validation
-        solved = solve(puzzles, network=network, max_steps=self.preset.steps, restarts=0)
+        steps = FILLS if self.preset.network == "convolutional" else self.preset.steps
+        solved = solve(puzzles, network=network, max_steps=steps, restarts=0)
         cells = float((solved.grids == solutions).mean())
         right = float((solved.grids == solutions).all(1).mean())
         return {"score": right + 0.01 * cells, "solved": right, "cells": cells}

@@ -29,7 +29,7 @@ THIN, THICK = (190, 194, 204), (60, 66, 78)
 SMALLEST, LARGEST = 6.0, 33.0
 """Sizes of a digit that can be seen just so, and of one that is certain."""
 SHADES = 12
-MOST_FRAMES = 140
+MOST_FRAMES, COLOURS = 100, 32
 SECONDS, FASTEST, SLOWEST, HOLD = 7.0, 60, 320, 3500
 """A GIF plays for so many seconds if it can: a frame is shown for so many milliseconds, the last one longer."""
 
@@ -43,14 +43,12 @@ def draw_gif(path: str | Path, puzzle: Any, probabilities: np.ndarray) -> None:
     last = len(probabilities)
     shown = np.unique(np.linspace(0, last, min(last + 1, MOST_FRAMES)).round().astype(int)).tolist()
     frames = [_panel(puzzle, probabilities, step, last) for step in shown]
-    palette = frames[-1].quantize(64)
+    palette = _beside([frames[0], frames[len(frames) // 2], frames[-1]]).quantize(COLOURS)
     indexed = [frame.quantize(palette=palette, dither=0) for frame in frames]
     each = int(np.clip(1000 * SECONDS / len(frames), FASTEST, SLOWEST))
     durations = [4 * each, *[each] * (len(frames) - 2), HOLD]
     content = io.BytesIO()
-    indexed[0].save(
-        content, "GIF", save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=True
-    )
+    indexed[0].save(content, "GIF", save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=True)
     write_atomically(path, content.getvalue())
 
 
@@ -60,11 +58,7 @@ def draw_steps_png(path: str | Path, puzzle: Any, probabilities: np.ndarray, ste
     chosen, last = sorted(set(steps)), len(probabilities)
     if not chosen or chosen[0] < 0 or chosen[-1] > last:
         raise InputError(f"steps to draw: expected some of 0 to {last}, got {', '.join(map(str, chosen)) or 'none'}")
-    from PIL import Image
-
-    sheet = Image.new("RGB", (len(chosen) * SIDE, SIDE + CAPTION), PAPER)
-    for place, step in enumerate(chosen):
-        sheet.paste(_panel(puzzle, probabilities, step, last), (place * SIDE, 0))
+    sheet = _beside([_panel(puzzle, probabilities, step, last) for step in chosen])
     content = io.BytesIO()
     sheet.quantize(128, dither=0).save(content, "PNG", optimize=True)
     write_atomically(path, content.getvalue())
@@ -103,6 +97,15 @@ def _checked(path: str | Path, ending: str, puzzle: Any, probabilities: np.ndarr
     except ImportError as error:
         raise InputError("drawing needs the extra 'figures': pip install 'rrn[figures]'") from error
     return as_grids(puzzle)[0], probabilities
+
+
+def _beside(panels: list[Any]) -> Any:
+    from PIL import Image
+
+    sheet = Image.new("RGB", (len(panels) * SIDE, SIDE + CAPTION), PAPER)
+    for place, panel in enumerate(panels):
+        sheet.paste(panel, (place * SIDE, 0))
+    return sheet
 
 
 def _panel(puzzle: np.ndarray, probabilities: np.ndarray, step: int, last: int) -> Any:

@@ -85,6 +85,10 @@ CELLS_OF_MINIROWS = _table([_cells_of_minirows(minirows) for minirows in range(5
 SINGLE_IN_ROW = _table([row if row.bit_count() == 1 else 0 for row in range(512)])
 
 
+GUESSES = 81 * 29
+STACK = GUESSES + 1
+
+
 @compiled
 def _settle_digit(top: int, middle: int, bottom: int) -> tuple[int, int, int]:
     """Remove one digit's places outside every permutation until nothing moves; (0, 0, 0) if none is left."""
@@ -250,9 +254,11 @@ def _choose(candidates: Any, random: Any, at_random: bool) -> tuple[int, int]:
 def _search(candidates: Any, settled: Any, stack: Any, grid: Any, limit: int, random: Any, at_random: bool) -> int:
     """The number of solutions, counted up to ``limit``; the first one found goes to ``grid``.
 
-    ``stack`` has 29 places for each of the 81 guesses that can be open at once: candidates before it, digit, cell.
+    ``stack`` has 29 places for each of the 81 guesses that can be open at once: candidates before it, digit, cell;
+    and a last one in which all guesses made are counted.
     """
     depth = count = 0
+    stack[GUESSES] = 0
     for index in range(27):
         settled[index] = -1
     while True:
@@ -265,6 +271,7 @@ def _search(candidates: Any, settled: Any, stack: Any, grid: Any, limit: int, ra
             stack[saved + 27] = index
             stack[saved + 28] = cell
             depth += 1
+            stack[GUESSES] += 1
             for other in range(index % 3, 27, 3):
                 candidates[other] &= ~cell
             row = ROW if cell <= ROW else ROW << 9 if cell <= ROW << 9 else ROW << 18
@@ -312,15 +319,16 @@ def _load(grid: Any, candidates: Any) -> None:
 
 
 @compiled
-def solve_all(puzzles: Any, limit: int, solutions: Any, counts: Any) -> None:
-    """For each puzzle (n, 81) the number of solutions, up to ``limit``, and the first one found."""
-    candidates, settled, stack = integers(27), integers(27), integers(81 * 29)
+def solve_all(puzzles: Any, limit: int, solutions: Any, counts: Any, guesses: Any) -> None:
+    """For each puzzle (n, 81) the number of solutions, up to ``limit``, the first one found, and the guesses made."""
+    candidates, settled, stack = integers(27), integers(27), integers(STACK)
     grid, found, random = integers(81), integers(81), integers(4)
     for number in range(len(puzzles)):
         for cell in range(81):
             grid[cell] = int(puzzles[number, cell])
         _load(grid, candidates)
         counts[number] = _search(candidates, settled, stack, found, limit, random, False)
+        guesses[number] = stack[GUESSES]
         if counts[number]:
             for cell in range(81):
                 solutions[number, cell] = found[cell]
@@ -333,7 +341,7 @@ def generate_all(seeds: Any, fewest_extra: int, most_extra: int, puzzles: Any, s
     The three boxes on the diagonal are filled at random, the rest by a search with random guesses; then each clue is
     removed, in random order, if no second solution appears with another digit in its place.
     """
-    candidates, settled, stack = integers(27), integers(27), integers(81 * 29)
+    candidates, settled, stack = integers(27), integers(27), integers(STACK)
     grid, puzzle, other, order, random = integers(81), integers(81), integers(81), integers(81), integers(4)
     for number in range(len(seeds)):
         for word in range(4):

@@ -13,6 +13,8 @@ from rrn.messages import Message
 from rrn.network import RRN
 from rrn.readouts import Readout
 from rrn.tasks.sudoku import fast
+from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
+from rrn.tasks.sudoku.baselines.learned_messages import LearnedMessages
 from rrn.tasks.sudoku.graph import KINDS, CandidateGraph, cell_graph
 from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.training.experiment import Batch
@@ -24,7 +26,15 @@ LARGEST = 6.0
 
 
 def build(preset: SudokuPreset) -> nn.Module:
-    return CandidateSudoku(preset) if preset.network == "candidates" else CellSudoku(preset)
+    match preset.network:
+        case "candidates":
+            return CandidateSudoku(preset)
+        case "learned-messages":
+            return LearnedMessages(preset.hidden)
+        case "convolutional":
+            return ConvolutionalSudoku(preset.hidden)
+        case "paper" | "rn-graph":
+            return CellSudoku(preset)
 
 
 class CellSudoku(nn.Module):
@@ -77,7 +87,7 @@ def candidate_classes(puzzles: Tensor, box: tuple[int, int] = (3, 3)) -> Tensor:
     Given here; ruled out by the digit given in this cell; ruled out by a given in the same row, column or box; open.
     """
     high, wide = box
-    n, count = high * wide, len(puzzles)
+    n, count = high * wide, puzzles.shape[0]
     grid = puzzles.view(count, n, n)
     given = F.one_hot(grid, n + 1)[..., 1:].bool()
     boxes = given.view(count, n // high, high, n // wide, wide, n)
@@ -118,11 +128,12 @@ class CandidateUpdate(Update):
         self.second = nn.Parameter(torch.randn(layer, hidden) * 0.5 * layer**-0.5)
 
     def start(self, x: Tensor) -> State:
-        return State(x.new_zeros(len(x), self.layer), (x.new_zeros(len(x), self.hidden),))
+        nodes = x.shape[0]
+        return State(x.new_zeros(nodes, self.layer), (x.new_zeros(nodes, self.hidden),))
 
     def forward(self, state: State, x: Tensor, m: Tensor) -> State:
         (s,) = state.memory
-        z = (torch.cat([s, m, x], dim=-1) @ self.first).clamp(0, LARGEST)
+        z = (torch.cat([s, m, x], dim=-1) @ self.first).clamp(0.0, LARGEST)
         s = s + z @ self.second
         return State(z, (s * torch.rsqrt(s.square().mean(-1, keepdim=True) + 1e-6),))
 
@@ -133,8 +144,8 @@ class CandidateUpdate(Update):
 class CandidateSudoku(nn.Module):
     """A recurrent relational network whose nodes are the candidates.
 
-    It is not told which digit, row or column a candidate is of, so it treats all symmetries of Sudoku alike, and
-    runs on Sudokus of any size.
+    It is not told which digit, row or column a candidate is of, so it treats all digits, lines, bands and stacks
+    alike, and runs on Sudokus of any size. It does tell rows from columns: each kind of group has weights of its own.
     """
 
     first_digit = 0
@@ -156,7 +167,7 @@ class CandidateSudoku(nn.Module):
         self, batch: Batch, *, steps: int, state: State | None = None, box: tuple[int, int] = (3, 3)
     ) -> tuple[Tensor, State]:
         x = candidate_classes(batch["puzzle"], box)
-        graph = CandidateGraph(len(batch["puzzle"]), box)
+        graph = CandidateGraph(batch["puzzle"].shape[0], box)
         update, readout = self.rrn.update, self.rrn.readout
         assert isinstance(update, CandidateUpdate)
         assert isinstance(readout, CandidateReadout)

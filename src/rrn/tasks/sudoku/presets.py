@@ -11,10 +11,11 @@ from rrn.presets import Preset
 class SudokuPreset(Preset):
     task = "sudoku"
 
-    network: Literal["candidates", "paper", "rn-graph"] = "candidates"
-    """candidates: a node a candidate. paper: a node a cell. rn-graph: the graph-centric relational network."""
+    network: Literal["candidates", "paper", "rn-graph", "learned-messages", "convolutional"] = "candidates"
+    """candidates: a node a candidate. paper: a node a cell. rn-graph: the graph-centric relational network. The others
+    are baselines."""
     hidden: int = 48
-    """Units of the state."""
+    """Units of the state, of the network behind a learned message, or filters of a convolutional layer."""
     message_width: int = 16
     """candidates: units of a message of each kind."""
     layer_width: int = 96
@@ -32,7 +33,7 @@ class SudokuPreset(Preset):
     pool_extra_givens: tuple[int, int] = (0, 4)
     """Digits added to a puzzle of --pool."""
     noise: float = 0.0
-    """Standard deviation of noise on the state that half of the new puzzles start from."""
+    """With slots: standard deviation of noise that a tenth of the segments start with, so that it learns to recover."""
 
 
 _PAPER = SudokuPreset(
@@ -52,6 +53,20 @@ _PAPER = SudokuPreset(
     ema=None,
     extra_givens=(0, 17),
     validate_every=500,
+)
+
+_LEARNED_MESSAGES = SudokuPreset(
+    name="sudoku-learned-messages",
+    about="Deeply learned messages (Lin 2015) on the graph of cells and units, 32 steps, a loss at every step.",
+    network="learned-messages",
+    hidden=64,
+    steps=32,
+    batch_size=8,
+    minutes=7,
+    lr=3e-3,
+    extra_givens=(0, 17),
+    ema=0.99,
+    validate_every=200,
 )
 
 PRESETS = (
@@ -89,5 +104,33 @@ PRESETS = (
         network="rn-graph",
         hidden=256,
         steps=1,
+    ),
+    _LEARNED_MESSAGES,
+    replace(
+        _LEARNED_MESSAGES,
+        name="sudoku-learned-messages-last",
+        about="Deeply learned messages, 32 steps, a loss at the last step only.",
+        loss="last",
+    ),
+    replace(
+        _LEARNED_MESSAGES,
+        name="sudoku-learned-messages-one",
+        about="Deeply learned messages as first presented: a single step.",
+        steps=1,
+        batch_size=64,
+        minutes=4,
+    ),
+    SudokuPreset(
+        name="sudoku-convolutional",
+        about="A convolutional network on the grid as an image (Park 2016), of 32 filters a layer instead of 512.",
+        network="convolutional",
+        hidden=32,
+        steps=1,
+        batch_size=64,
+        minutes=8,
+        lr=3e-3,
+        extra_givens=(3, 14),
+        ema=0.99,
+        validate_every=1000,
     ),
 )

@@ -1,6 +1,7 @@
 """Solving Sudokus with a network: puzzles in, grids out, and whether each of them is a solution."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +14,15 @@ from rrn.tasks.sudoku.grid import as_grids, clashes, solves
 from rrn.updates import State
 
 RESTARTS = 8
-NOISE = 1.0
+NOISE = 0.15
 """Standard deviation of the noise that a restart puts on the state, which itself has a mean square of 1."""
-SHAKE_EVERY = 16
+SHAKE_EVERY = 8
 """Steps from one dose of noise to the next. A network forgets what it starts from, so noise has to come on the way;
 in the second half of a restart there is none, so that it can settle."""
 PLACES = 16
 """Puzzles worked on at a time: few enough for the cache."""
+PART = 100
+"""Puzzles that one thread takes at a time."""
 STRIDE = 4
 """Steps between looks at the grids."""
 
@@ -91,29 +94,16 @@ def solve(
         np.zeros(count),
         np.zeros((max_steps, count, 81, 9), np.float32) if trace else None,
     )
-    generator = torch.Generator().manual_seed(seed)
     open_rows = np.arange(count)
-    with torch.inference_mode():
-        for start in range(1, restarts + 2):
-            if not len(open_rows):
-                break
-            amount = noise if start > 1 else 0.0
-            earlier = found.probabilities[:, open_rows] if found.probabilities is not None and start > 1 else None
-            _one_start(network, grids, open_rows, found, max_steps, start, amount, generator, progress)
-            if start == 1:
-                found.first_grids[:] = found.grids
-            if found.probabilities is not None and earlier is not None:
-                lost = ~found.valid[open_rows]
-                found.probabilities[:, open_rows[lost]] = earlier[:, lost]
-            open_rows = np.flatnonzero(~found.valid)
+    for start in range(1, restarts + 2):
+        if not len(open_rows):
+            break
+        amount = noise if start > 1 else 0.0
+        _one_start(network, grids, open_rows, found, max_steps, start, amount, seed, progress)
+        if start == 1:
+            found.first_grids[:] = found.grids
+        open_rows = np.flatnonzero(~found.valid)
     return found
-
-
-def answers_by_step(network: nn.Module, puzzles: np.ndarray, steps: int) -> np.ndarray:
-    """The digits the network would put after every step from a clean start, never stopping: (steps, n, 81)."""
-    with torch.inference_mode():
-        outputs, _ = network({"puzzle": _tensor(puzzles)}, steps=steps)
-        return _digit_probabilities(network, outputs, len(puzzles)).argmax(-1).numpy().astype(np.uint8) + 1
 
 
 def _one_start(
@@ -124,15 +114,59 @@ def _one_start(
     max_steps: int,
     start: int,
     noise: float,
-    generator: torch.Generator,
+    seed: int,
     progress: Callable[[int, int], Any],
+) -> None:
+    """One start for the puzzles in ``rows``: a part of them a thread, the noise the same however many threads."""
+    workers = torch.get_num_threads()
+    parts = [rows[low : low + PART] for low in range(0, len(rows), PART)]
+    done = 0
+
+    def report(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(done, len(rows))
+
+    def run(number: int) -> None:
+        generator = torch.Generator().manual_seed((seed * 1009 + start) * 1_000_003 + number)
+        with torch.inference_mode():
+            _one_part(network, grids, parts[number], found, max_steps, start, noise, generator, report)
+
+    if workers == 1 or len(parts) == 1:
+        for number in range(len(parts)):
+            run(number)
+        return
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(run, range(len(parts))))
+    finally:
+        torch.set_num_threads(workers)
+
+
+def answers_by_step(network: nn.Module, puzzles: np.ndarray, steps: int) -> np.ndarray:
+    """The digits the network would put after every step from a clean start, never stopping: (steps, n, 81)."""
+    with torch.inference_mode():
+        outputs, _ = network({"puzzle": _tensor(puzzles)}, steps=steps)
+        return _digit_probabilities(network, outputs, len(puzzles)).argmax(-1).numpy().astype(np.uint8) + 1
+
+
+def _one_part(
+    network: nn.Module,
+    grids: np.ndarray,
+    rows: np.ndarray,
+    found: Solved,
+    max_steps: int,
+    start: int,
+    noise: float,
+    generator: torch.Generator,
+    report: Callable[[int], None],
 ) -> None:
     """Solve the puzzles in ``rows``, some at a time; as soon as one is done, the next takes its place."""
     queue = list(rows[::-1])
     places = np.array([queue.pop() for _ in range(min(PLACES, len(rows)))])
     age = np.zeros(len(places), np.int64)
     state = _call(network, "start")(_tensor(grids[places]))
-    done = 0
     while len(places):
         stride = min(STRIDE, int((max_steps - age).min()))
         if noise:
@@ -159,8 +193,7 @@ def _one_start(
         found.starts[final] = start
         found.confidence[improved] = _confidence(chances[at[kept], kept].numpy(), grids[improved])
         age += stride
-        done += int(over.sum())
-        progress(done, len(rows))
+        report(int(over.sum()))
         state, places, age = _refill(network, grids, queue, state, places, age, over)
 
 

@@ -1,0 +1,178 @@
+"""The server under load: ``python -m benchmarks.serve`` writes results/serve.json. Loopback only, under a minute.
+
+Starts ``rrn serve`` in a process of its own, times its start and the first solve, then lets 32 clients ask for
+generated puzzles for 30 seconds. 429 counts apart; any other error ends the run with an error code.
+"""
+
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tyro
+
+from rrn.evaluation import machine
+from rrn.storage import write_json
+from rrn.tasks.sudoku.examples import EXAMPLES
+from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.grid import grid_to_line
+
+OUT = Path(__file__).parent.parent / "results" / "serve.json"
+GROWTH = 1.15
+"""The resident memory at the end may be this much of that after a third of the time."""
+
+
+@dataclass
+class Options:
+    seconds: float = 30
+    clients: int = 32
+    puzzles: int = 1
+    """Puzzles a request."""
+    seed: int = 0
+    out: Path = OUT
+
+
+@dataclass
+class Tally:
+    seconds: list[float] = field(default_factory=list)
+    page_seconds: list[float] = field(default_factory=list)
+    solved: int = 0
+    puzzles: int = 0
+    busy: int = 0
+    errors: list[str] = field(default_factory=list)
+
+
+def main() -> int:
+    options = tyro.cli(Options, description=__doc__)
+    result = measure(options)
+    print(json.dumps(result, indent=2))
+    write_json(options.out, result)
+    failed = result["errors"] or result["memory_mb"]["grew"]
+    return 1 if failed else 0
+
+
+def measure(options: Options) -> dict[str, Any]:
+    load_before = os.getloadavg()[0]
+    puzzles, _ = generate(512, np.random.default_rng(options.seed))
+    lines = [grid_to_line(puzzle) for puzzle in puzzles]
+    fewest = min(EXAMPLES, key=lambda puzzle: 81 - puzzle.count("."))
+    begun = time.monotonic()
+    with subprocess.Popen(
+        [sys.executable, "-m", "rrn", "serve", "--port", "0"], stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stderr is not None
+            said = server.stderr.readline()
+            started = time.monotonic() - begun
+            port = int(re.findall(r":(\d+) after", said)[0])
+            first, answer = _timed(port, {"puzzles": [fewest], "restarts": 8})
+            tally, memory = _load(options, port, server.pid, lines)
+        finally:
+            server.terminate()
+    late = memory[len(memory) // 3 :]
+    answered = np.array(tally.seconds or [np.nan])
+    return {
+        "command": "python -m benchmarks.serve",
+        "about": f"{options.clients} clients for {options.seconds:g} s, {options.puzzles} generated puzzle a request "
+        "(no givens to spare), one start of 128 steps at most, without probabilities",
+        "start_seconds": round(started, 2),
+        "first_solve": {"givens": 81 - fewest.count("."), "seconds": round(first, 3), "solved": answer["solved"]},
+        "requests": len(tally.seconds),
+        "puzzles_per_second": round(tally.puzzles / options.seconds, 1),
+        "solved": round(tally.solved / max(tally.puzzles, 1), 4),
+        "latency_seconds": {
+            name: round(float(np.percentile(answered, share)), 3)
+            for name, share in (("p50", 50), ("p95", 95), ("p99", 99))
+        },
+        "page_p95_seconds": round(float(np.percentile(tally.page_seconds or [np.nan], 95)), 3),
+        "busy_429": tally.busy,
+        "errors": tally.errors[:5],
+        "memory_mb": {
+            "after_a_third": round(late[0], 1),
+            "at_the_end": round(late[-1], 1),
+            "grew": bool(late[-1] > GROWTH * late[0]),
+        },
+        "date": date.today().isoformat(),
+        "machine": f"{machine()}, load before {load_before:.1f}",
+    }
+
+
+def _load(options: Options, port: int, pid: int, lines: list[str]) -> tuple[Tally, list[float]]:
+    tally, lock, until = Tally(), threading.Lock(), time.monotonic() + options.seconds
+
+    def client(number: int) -> None:
+        rng = np.random.default_rng([options.seed, number])
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        while time.monotonic() < until:
+            chosen = [lines[k] for k in rng.integers(len(lines), size=options.puzzles)]
+            body = {"puzzles": chosen, "steps": 128, "probabilities": False}
+            seconds, status, answer = _ask(connection, body)
+            with lock:
+                if status == 200:
+                    tally.seconds.append(seconds)
+                    tally.puzzles += len(chosen)
+                    tally.solved += sum(row["solved"] for row in answer["puzzles"])
+                elif status == 429:
+                    tally.busy += 1
+                else:
+                    tally.errors.append(f"{status}: {answer}")
+            if status == 429:
+                time.sleep(0.2)
+
+    def reader() -> None:
+        """Opens the page again and again meanwhile."""
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        while time.monotonic() < until:
+            begun = time.monotonic()
+            connection.request("GET", "/")
+            connection.getresponse().read()
+            tally.page_seconds.append(time.monotonic() - begun)
+            time.sleep(0.25)
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(options.clients)]
+    threads.append(threading.Thread(target=reader))
+    for thread in threads:
+        thread.start()
+    memory = []
+    while any(thread.is_alive() for thread in threads):
+        memory.append(_resident(pid))
+        time.sleep(0.5)
+    return tally, memory
+
+
+def _timed(port: int, body: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+    seconds, status, answer = _ask(http.client.HTTPConnection("127.0.0.1", port, timeout=60), body)
+    if status != 200:
+        raise RuntimeError(f"the first solve gave {status}: {answer}")
+    return seconds, answer["puzzles"][0]
+
+
+def _ask(connection: http.client.HTTPConnection, body: dict[str, Any]) -> tuple[float, int, Any]:
+    begun = time.monotonic()
+    try:
+        connection.request("POST", "/api/sudoku/solve", json.dumps(body), {"content-type": "application/json"})
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        connection.close()
+        return time.monotonic() - begun, 0, repr(error)
+    return time.monotonic() - begun, response.status, answer
+
+
+def _resident(pid: int) -> float:
+    """Megabytes."""
+    fields = Path(f"/proc/{pid}/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""rrn ask babi "Mary went to the kitchen. Mary took the milk there." "Where is the milk?" """
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from rrn.cli.options import parse, print_json
+from rrn.errors import InputError
+
+if TYPE_CHECKING:
+    from rrn.tasks.babi.asking import Answer
+
+EXAMPLE = (
+    "Mary went to the kitchen. John moved to the garden. Mary took the milk there. Mary travelled to the office. "
+    "John went back to the bathroom. Mary put down the milk. Mary journeyed to the hallway."
+)
+EXAMPLE_QUESTION = "Where is the milk?"
+WELCOME = "One fact or question a line. A question ends with '?'. 'new' begins another story, 'end' ends."
+SHOWN = 3
+"""Answers shown a step, and facts named as those that mattered."""
+
+
+@dataclass(frozen=True)
+class Options:
+    story: Annotated[str, tyro.conf.Positional] = ""
+    """Facts, one after the other; the question may stand at the end. Unset: a prompt, or standard input."""
+    question: Annotated[str, tyro.conf.Positional] = ""
+    steps: int | None = None
+    """Steps to think. Unset: as many as in training."""
+    weights: str = "babi"
+    example: bool = False
+    """Ask about a little story that is built in."""
+    json: bool = False
+    """Print one JSON object (at a prompt: one a question) and nothing else."""
+
+
+def main(arguments: list[str]) -> int:
+    about = "Ask about a story in bAbI's words. Without a story: a prompt for facts and questions."
+    options = parse(Options, arguments, "rrn ask babi", about)
+    if options.steps is not None and options.steps < 1:
+        raise InputError(f"--steps: expected at least 1, got {options.steps}")
+    from rrn.tasks.babi.vocabulary import split_sentences
+
+    story, question = (EXAMPLE, EXAMPLE_QUESTION) if options.example else (options.story, options.question)
+    if not story and sys.stdin.isatty():
+        return _prompt(options)
+    facts = split_sentences(story or sys.stdin.read())
+    if not question:
+        if not facts or not facts[-1].endswith("?"):
+            raise InputError("the question: none; give it as a second argument, or as the story's last sentence")
+        question = facts.pop()
+    _tell(_asked(options, facts, question), facts, question, options)
+    return 0
+
+
+def _asked(options: Options, facts: list[str], question: str) -> "Answer":
+    from rrn.pretrained import from_pretrained
+    from rrn.tasks.babi.asking import ask, check_words
+    from rrn.tasks.babi.presets import BabiPreset
+
+    check_words([*facts, question])
+    network, preset = from_pretrained(options.weights)
+    if not isinstance(preset, BabiPreset):
+        raise InputError(f"--weights {options.weights}: of the task {preset.task!r}, which answers no stories")
+    return ask(network, facts, question, options.steps or preset.steps, preset.max_facts)
+
+
+def _tell(answer: "Answer", facts: list[str], question: str, options: Options) -> None:
+    from rrn.tasks.babi.vocabulary import WORDS
+
+    order = answer.importance.argsort()[::-1][:SHOWN]
+    mattered = [(answer.facts[i], float(answer.importance[i])) for i in order if answer.importance[i] > 0.01]
+    best = [[(WORDS[w], float(row[w])) for w in row.argsort()[::-1][:SHOWN]] for row in answer.probabilities]
+    if options.json:
+        steps = [
+            {
+                "step": t + 1,
+                "answer": row[0][0],
+                "probability": round(row[0][1], 4),
+                "runners_up": {word: round(p, 4) for word, p in row[1:]},
+            }
+            for t, row in enumerate(best)
+        ]
+        facts_json = [{"fact": fact, "importance": round(value, 4)} for fact, value in mattered]
+        print_json({"question": question, "answer": answer.word, "steps": steps, "facts": facts_json})
+        return
+    console = Console(highlight=False)
+    table = Table("step", "answer", "probability", "runners-up", box=None, header_style="bold")
+    for t, row in enumerate(best):
+        others = ", ".join(f"{word} ({p:.1%})" for word, p in row[1:])
+        table.add_row(str(t + 1), row[0][0], f"{row[0][1]:6.1%}", others)
+    console.print(f"{' '.join(facts)}\n[bold]{question}[/bold]")
+    console.print(table)
+    console.print(f"\n[bold]{answer.word}[/bold]")
+    if len(facts) > len(answer.facts):
+        console.print(f"(The network read the last {len(answer.facts)} of {len(facts)} facts.)")
+    if mattered:
+        console.print("Facts that mattered most, by how far the answer's probability falls without each:")
+        for fact, value in mattered:
+            console.print(f"  {value:6.1%}  {fact}")
+
+
+def _prompt(options: Options) -> int:
+    """Facts and questions typed one after the other; what the network does not know is said, and typed again."""
+    from rrn.tasks.babi.asking import check_words
+    from rrn.tasks.babi.vocabulary import split_sentences
+
+    print(WELCOME, file=sys.stderr)
+    facts: list[str] = []
+    while True:
+        try:
+            line = input(f"{len(facts) + 1}> ").strip()
+        except EOFError:
+            return 0
+        if line.lower() in ("end", "exit", "quit"):
+            return 0
+        if line.lower() == "new":
+            facts = []
+            continue
+        for sentence in split_sentences(line):
+            try:
+                if sentence.endswith("?"):
+                    _tell(_asked(options, facts, sentence), facts, sentence, options)
+                else:
+                    check_words([sentence])
+                    facts.append(sentence)
+            except InputError as error:
+                print(f"rrn: {error}", file=sys.stderr)

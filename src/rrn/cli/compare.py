@@ -1,0 +1,90 @@
+"""rrn compare sudoku: the paper's table of systems that solve Sudoku, measured on the same puzzles."""
+
+import json
+import shlex
+import sys
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from rrn.cli.options import parse, print_json
+from rrn.errors import InputError
+from rrn.evaluation import machine
+from rrn.memory import keep_freed_memory
+from rrn.storage import write_json
+
+TASKS = ("sudoku",)
+HELP = f"""usage: rrn compare TASK [--data FILE] [--limit N] [--json] …
+
+Tasks: {", ".join(TASKS)}.
+'rrn compare TASK --help' lists every flag."""
+
+
+@dataclass(frozen=True)
+class Options:
+    data: Path | None = None
+    """A file of puzzles, with or without solutions. Unset: generated ones."""
+    limit: int | None = None
+    """Measure on the first so many only."""
+    systems: str | None = None
+    """Measure these alone, such as parallel,random; what --out holds of others on the same puzzles is kept."""
+    json: bool = False
+    """Print one JSON object to standard output and nothing else there."""
+    out: Path = Path("results/sudoku_compared.json")
+    """Where the result is written."""
+    figure: Path = Path("docs/sudoku_compared.png")
+    """Where the bar chart is drawn."""
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(HELP)
+        return 0 if arguments else 2
+    task, *rest = arguments
+    if task not in TASKS:
+        raise InputError(f"nothing to compare for a task {task!r}; there are {', '.join(TASKS)}")
+    options = parse(Options, rest, "rrn compare sudoku", "The systems of the paper's table, on the same Sudokus.")
+    if options.limit is not None and options.limit < 1:
+        raise InputError(f"--limit: expected at least 1, got {options.limit}")
+    from rrn.tasks.sudoku import compare
+
+    systems = compare.find_systems(options.systems)
+    puzzles, solutions, source = compare.puzzles_to_compare_on(options.data, options.limit)
+    keep_freed_memory()
+    command = "rrn " + shlex.join(sys.argv[1:])
+    measured: dict[str, Any] = {}
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        for system in systems:
+            line = bar.add_task(system.title, total=len(puzzles))
+
+            def show(done: int, of: int, line: Any = line) -> None:
+                bar.update(line, completed=done, total=of)
+
+            row = compare.measure(system, puzzles, solutions, show)
+            measured[system.name] = {**row, "command": command, "date": date.today().isoformat()}
+    result: dict[str, Any] = {"n": len(puzzles), "data": source, "machine": machine()}
+    result["systems"] = {**(_earlier(options.out, result) if options.systems else {}), **measured}
+    write_json(options.out, result)
+    compare.draw(result, options.figure)
+    if options.json:
+        print_json(result)
+    else:
+        Console().print(compare.table(result))
+        print(f"written: {options.out}, {options.figure}", file=sys.stderr)
+    return 0
+
+
+def _earlier(path: Path, result: dict[str, Any]) -> dict[str, Any]:
+    """The rows of an earlier result on the same puzzles."""
+    try:
+        earlier = json.loads(path.read_text())
+        same = all(earlier[key] == result[key] for key in ("n", "data"))
+        return dict(earlier["systems"]) if same else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}

@@ -1,0 +1,79 @@
+"""rrn export: a network as an ONNX file, to run without this library and without torch."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from rrn import tasks
+from rrn.cli.options import parse
+from rrn.errors import InputError
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+HELP = """usage: rrn export sudoku|FOLDER [--out FILE] [--what step|run|start] [--steps N] [--weights DIR]
+
+Writes ONNX: of the Sudoku network, or of a network of yours, a folder that RRN.save_pretrained wrote.
+'rrn export sudoku --help' lists every flag; docs/your-own-graph.md says how to run the file."""
+EXPORTED_TASKS = ("sudoku",)
+
+
+@dataclass(frozen=True)
+class Options:
+    out: Path = Path("step.onnx")
+    """The file to write."""
+    what: Literal["step", "run", "start"] = "step"
+    """step: state in, state and answer out. run: all --steps at once. start: the state before the first step."""
+    steps: int = 32
+    """Steps of a run."""
+    weights: str | None = None
+    """Of a preset: a folder of weights, or a hub id. Unset: the shipped weights."""
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(HELP)
+        return 0 if arguments else 2
+    name, *flags = arguments
+    options = parse(Options, flags, f"rrn export {name}", "Write a network as an ONNX file.")
+    program = _of_own_network(name, options) if Path(name).is_dir() else _of_preset(name, options)
+    from rrn.export import write_onnx
+
+    write_onnx(program, options.out)
+    print(f"written: {options.out} ({options.out.stat().st_size / 1024:.0f} kB)", file=sys.stderr)
+    return 0
+
+
+def _of_preset(name: str, options: Options) -> "ExportedProgram":
+    preset = tasks.find_preset(name)
+    if preset.task not in EXPORTED_TASKS:
+        raise InputError(f"no export for the task {preset.task!r}; there is one for {', '.join(EXPORTED_TASKS)}")
+    from rrn.pretrained import from_pretrained
+
+    room = tasks.folder(preset.task, "export")
+    network, _ = from_pretrained(options.weights or name)
+    if options.what == "run":
+        return room.run_program(network, options.steps)
+    return room.step_program(network) if options.what == "step" else room.start_program(network)
+
+
+def _of_own_network(folder: str, options: Options) -> "ExportedProgram":
+    """Traced on a small example graph; the file is good for graphs of any size."""
+    import torch
+
+    from rrn import RRN
+    from rrn.export import run_program, start_program, step_program
+
+    if options.weights is not None:
+        raise InputError("--weights: only with a preset; of a network of yours, name its folder alone")
+    network = RRN.from_pretrained(folder)
+    assert network.settings is not None
+    x, edge_index = torch.randn(4, network.features), torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 2]])
+    edge_attr = torch.randn(5, network.edge_features) if network.edge_features else None
+    batch = torch.tensor([0, 0, 1, 1]) if network.settings["readout"] == "graph" else None
+    if options.what == "start":
+        return start_program(network, x)
+    if options.what == "step":
+        return step_program(network, x, edge_index, edge_attr, batch)
+    return run_program(network, x, edge_index, edge_attr, batch, steps=options.steps)

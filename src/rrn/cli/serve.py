@@ -1,0 +1,69 @@
+"""rrn serve: the page on which networks can be watched, and its API."""
+
+import socket
+import sys
+import time
+import webbrowser
+from dataclasses import dataclass
+
+from rrn.cli.options import parse
+from rrn.errors import InputError
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True)
+class Options:
+    host: str = "127.0.0.1"
+    """The address to listen at. Other than loopback, others on the network can use the page: there is no password."""
+    port: int = 8000
+    """0: any that is free."""
+    workers: int | None = None
+    """Threads that run networks. Unset: one a core."""
+    open: bool = False
+    """Open the page in a browser."""
+
+
+def main(arguments: list[str]) -> int:
+    started = time.monotonic()
+    options = parse(Options, arguments, "rrn serve", "Serve the page: watch networks reason, on your own input.")
+    if not 0 <= options.port <= 65535:
+        raise InputError(f"--port: expected 0 to 65535, got {options.port}")
+    if options.workers is not None and options.workers < 1:
+        raise InputError(f"--workers: expected at least 1, got {options.workers}")
+    try:
+        import uvicorn
+
+        from rrn.web.app import create_app
+    except ModuleNotFoundError as error:
+        if error.name in ("uvicorn", "fastapi", "starlette", "pydantic"):
+            raise InputError("serving needs the extra 'web': pip install 'rrn[web]'") from error
+        raise
+    listening = _listen(options.host, options.port)
+    app = create_app(workers=options.workers)
+    address, port = listening.getsockname()[:2]
+    url = f"http://{f'[{address}]' if ':' in address else address}:{port}"
+    if options.host not in LOOPBACK:
+        print(f"rrn: {options.host} can be reached by others; whoever reaches it can use the page", file=sys.stderr)
+    config = uvicorn.Config(app, log_level="warning", timeout_keep_alive=30, server_header=False)
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            seconds = time.monotonic() - started
+            print(f"rrn: serving at {url} after {seconds:.1f} s; Ctrl+C ends it", file=sys.stderr, flush=True)
+            if options.open:
+                webbrowser.open(url)
+
+    Server(config).run(sockets=[listening])
+    return 0
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        raise InputError(
+            f"cannot listen at {host}, port {port} ({error.strerror}); --port 0 takes a free one"
+        ) from error

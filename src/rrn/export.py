@@ -1,0 +1,171 @@
+"""Out of PyTorch: networks as ``torch.export`` programs and as ONNX files, for graphs of any size.
+
+Three programs make up a network that runs without this library: `start_program` (x → state), `step_program` (state
+in, state and answer out) and, for who wants nothing but answers, `run_program` (a fixed number of steps). Inputs and
+outputs have these names in ONNX:
+
+* ``x``, ``edge_index``, ``edge_attr``, ``batch`` as in `RRN.forward`, those that the network takes;
+* ``state_0``, ``state_1``, …: h and what the node function keeps besides; the outputs are ``next_state_0``, …;
+* ``outputs``: (nodes, outputs) of a step, (steps, nodes, outputs) of a run; graphs instead of nodes with a graph
+  readout.
+
+Writing ONNX needs the extra ``export``: ``pip install 'rrn[export]'``.
+"""
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.export import ExportedProgram
+
+from rrn.errors import InputError
+from rrn.network import RRN
+from rrn.storage import write_atomically
+from rrn.updates import State
+
+Dimensions = dict[int, str]
+"""Of an input, the dimensions that may change, by name."""
+
+
+class _Start(nn.Module):
+    def __init__(self, network: RRN) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        state = self.network.init_state(x)
+        return tuple(part.clone() for part in (state.h, *state.memory))
+
+
+class _Step(nn.Module):
+    def __init__(self, network: RRN) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        state: tuple[Tensor, ...],
+    ) -> tuple[Tensor, ...]:
+        after, outputs = self.network.step(State(state[0], tuple(state[1:])), x, edge_index, edge_attr, batch)
+        return outputs, *(part.clone() for part in (after.h, *after.memory))
+
+
+class _Run(nn.Module):
+    def __init__(self, network: RRN, steps: int) -> None:
+        super().__init__()
+        self.network, self.steps = network, steps
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None, batch: Tensor | None = None
+    ) -> Tensor:
+        return self.network(x, edge_index, edge_attr, batch, steps=self.steps)
+
+
+def start_program(network: RRN, x: Tensor) -> ExportedProgram:
+    """The state before the first step, of nodes with features such as ``x``."""
+    return export_program(_Start(network), {"x": x}, {"x": {0: "nodes"}})
+
+
+def step_program(
+    network: RRN, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None, batch: Tensor | None = None
+) -> ExportedProgram:
+    """One step, state in, state out. The arguments are an example: nodes, edges and graphs may be of any number.
+
+    Called as ``program.module()(x=…, edge_index=…, state=(h, …))`` it returns ``(outputs, h, …)``.
+    """
+    inputs, dynamic = _graph_inputs(x, edge_index, edge_attr, batch)
+    with torch.no_grad():
+        state = network.init_state(x)
+    parts = (state.h, *state.memory)
+    return export_program(
+        _Step(network), {**inputs, "state": parts}, {**dynamic, "state": ({0: "nodes"},) * len(parts)}
+    )
+
+
+def run_program(
+    network: RRN,
+    x: Tensor,
+    edge_index: Tensor,
+    edge_attr: Tensor | None = None,
+    batch: Tensor | None = None,
+    *,
+    steps: int,
+) -> ExportedProgram:
+    """``steps`` steps from the start; the answers of all of them. The graph is an example, as for `step_program`."""
+    if steps < 1:
+        raise InputError(f"steps: expected at least 1, got {steps}")
+    return export_program(_Run(network, steps), *_graph_inputs(x, edge_index, edge_attr, batch))
+
+
+def _graph_inputs(
+    x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, batch: Tensor | None
+) -> tuple[dict[str, Tensor], dict[str, Dimensions]]:
+    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.shape[1] < 2 or x.shape[0] < 2:
+        raise InputError("edge_index: expected the (2, edges) of an example graph of at least 2 nodes and 2 edges")
+    inputs, dynamic = {"x": x, "edge_index": edge_index}, {"x": {0: "nodes"}, "edge_index": {1: "edges"}}
+    if edge_attr is not None:
+        inputs["edge_attr"], dynamic["edge_attr"] = edge_attr, {0: "edges"}
+    if batch is not None:
+        inputs["batch"], dynamic["batch"] = batch, {0: "nodes"}
+    return inputs, dynamic
+
+
+def export_program(
+    module: nn.Module,
+    inputs: Mapping[str, Tensor | tuple[Tensor, ...]],
+    dynamic: Mapping[str, Dimensions | tuple[Dimensions, ...]],
+) -> ExportedProgram:
+    """Trace a module called with keywords. ``dynamic`` names, of each input, the dimensions that may change."""
+    sizes: dict[str, torch.export.Dim] = {}
+
+    def named(dimensions: Dimensions) -> dict[int, torch.export.Dim]:
+        return {d: sizes.setdefault(name, torch.export.Dim(name, min=2)) for d, name in dimensions.items()}
+
+    shapes = {k: tuple(named(each) for each in d) if isinstance(d, tuple) else named(d) for k, d in dynamic.items()}
+    with torch.no_grad():
+        return torch.export.export(module.eval(), (), dict(inputs), dynamic_shapes=shapes, strict=False)
+
+
+def write_onnx(program: ExportedProgram, path: str | Path, outputs: list[str] | None = None) -> None:
+    """Write a program to an ``.onnx`` file, weights included.
+
+    ``outputs`` names what it returns; by default as the module's documentation says, from the program's inputs.
+    """
+    try:
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise InputError(f"{path}: writing ONNX needs more packages: pip install 'rrn[export]'") from error
+    with _quiet():
+        written = torch.onnx.export(program, dynamo=True, verbose=False, output_names=outputs or _output_names(program))
+    assert written is not None
+    write_atomically(path, written.model_proto.SerializeToString())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporter's notes to its developers."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _output_names(program: ExportedProgram) -> list[str]:
+    count, inputs = len(program.graph_signature.user_outputs), program.graph_signature.user_inputs
+    if len(inputs) == 1:
+        return [f"state_{i}" for i in range(count)]
+    return ["outputs", *(f"next_state_{i}" for i in range(count - 1))]

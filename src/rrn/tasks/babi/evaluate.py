@@ -1,0 +1,197 @@
+"""Error by task and by step, on questions never trained on: official files, or generated ones."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from rich.table import Table
+from torch import nn
+
+from rrn.errors import InputError
+from rrn.evaluation import EvaluateOptions, step_list
+from rrn.pretrained import from_pretrained, read_config
+from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
+from rrn.tasks.babi.model import as_batch
+from rrn.tasks.babi.presets import BabiPreset
+from rrn.tasks.babi.reader import read_babi
+
+QUESTIONS = 1000
+"""Generated questions of each task, where no files are given."""
+SEED = 2**31 - 1
+"""Of the generated test set: no training run's."""
+FAILED = 0.05
+"""A task with more errors than this counts as failed."""
+CHUNK = 250
+NAMES = (
+    "single supporting fact",
+    "two supporting facts",
+    "three supporting facts",
+    "two-argument relations",
+    "three-argument relations",
+    "yes/no questions",
+    "counting",
+    "lists and sets",
+    "simple negation",
+    "indefinite knowledge",
+    "basic coreference",
+    "conjunction",
+    "compound coreference",
+    "time reasoning",
+    "basic deduction",
+    "basic induction",
+    "positional reasoning",
+    "size reasoning",
+    "path finding",
+    "agents' motivations",
+)
+"""Of tasks 1 to 20."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(EvaluateOptions):
+    split: Literal["train", "valid", "test"] | None = None
+    """Which of the files in --data. Unset: the test files if there are any, else the valid files."""
+    max_facts: int | None = None
+    """Facts kept before a question. Unset: as in training."""
+    beside: tuple[str, ...] = ()
+    """Further weights of this task to measure on the same questions: other seeds, ablations, baselines."""
+
+
+@torch.no_grad()
+def wrong_by_step(
+    network: nn.Module,
+    questions: EncodedQuestions,
+    steps: int,
+    max_facts: int,
+    progress: Callable[[int, int], Any] = lambda done, of: None,
+) -> np.ndarray:
+    """Whether each question is answered wrong after each step: (steps, n)."""
+    parts = []
+    for number, part in enumerate(questions.batches(CHUNK, max_facts), start=1):
+        outputs, _ = network(as_batch(part, questions.table), steps=steps)
+        parts.append(outputs.argmax(-1).numpy() != part.answers)
+        progress(min(number * CHUNK, len(questions)), len(questions))
+    return np.concatenate(parts, axis=1)
+
+
+def read_questions(source: Path, split: str | None) -> tuple[EncodedQuestions, str]:
+    """The questions of official files, and the split they are of."""
+    for wanted in [split] if split else ["test", "valid"]:
+        try:
+            return encode(read_babi(source, wanted), SentenceTable()), wanted
+        except InputError as error:
+            if split or wanted == "valid" or "no bAbI test files" not in str(error):
+                raise
+    raise AssertionError
+
+
+def evaluate(
+    network: nn.Module, preset: BabiPreset, options: EvaluateOptions, progress: Callable[[int, int], Any]
+) -> dict[str, Any]:
+    assert isinstance(options, Options)
+    steps = step_list(options.steps) if options.steps else list(range(1, preset.steps + 1))
+    max_facts = options.max_facts or preset.max_facts
+    if max_facts < 1:
+        raise InputError(f"--max-facts: expected at least 1, got {max_facts}")
+    if options.data is None:
+        questions, split = EndlessQuestions(SEED).take(QUESTIONS), "generated"
+    else:
+        questions, split = read_questions(options.data, options.split)
+    if options.limit is not None:
+        questions = questions.first(options.limit)
+    result = {
+        "n": len(questions),
+        "data": "generated questions" if split == "generated" else f"official {split} files",
+        "n_by_task": {str(task): len(rows) for task, rows in questions.rows_by_task.items()},
+        **_measure(network, preset, questions, steps, max_facts, progress),
+    }
+    if options.beside:
+        result["beside"] = {_label(weights): _measure_weights(weights, questions) for weights in options.beside}
+        alike = [
+            other for other in result["beside"].values() if _but_for_seed(other["preset"]) == _but_for_seed(preset)
+        ]
+        runs = [result, *alike]
+        result["over_seeds"] = {
+            "runs": len(runs),
+            "mean_error": float(np.mean([run["mean_error"] for run in runs])),
+            "deviation": float(np.std([run["mean_error"] for run in runs], ddof=len(runs) > 1)),
+            "failed_tasks": [len(run["failed_tasks"]) for run in runs],
+        }
+        for other in result["beside"].values():
+            other["preset"] = other["preset"].name
+    return result
+
+
+def _measure(
+    network: nn.Module,
+    preset: BabiPreset,
+    questions: EncodedQuestions,
+    steps: list[int],
+    max_facts: int,
+    progress: Callable[[int, int], Any] = lambda done, of: None,
+) -> dict[str, Any]:
+    wrong = wrong_by_step(network, questions, steps[-1], max_facts, progress)
+    by_task = {task: wrong[:, rows].mean(1) for task, rows in questions.rows_by_task.items()}
+    errors = {task: float(figures[-1]) for task, figures in by_task.items()}
+    return {
+        "mean_error": float(np.mean(list(errors.values()))),
+        "failed_tasks": [task for task, error in errors.items() if error > FAILED],
+        "error_by_task": {str(task): error for task, error in errors.items()},
+        "mean_error_by_steps": {str(t): float(np.mean([row[t - 1] for row in by_task.values()])) for t in steps},
+        "error_by_task_and_steps": {
+            str(task): {str(t): float(row[t - 1]) for t in steps} for task, row in by_task.items()
+        },
+        "steps": steps[-1],
+        "training_steps": preset.steps,
+        "max_facts": max_facts,
+        "trained_on": "generated questions" if preset.data is None else "official train files",
+        "told_supporting_facts": preset.network == "roles" and preset.support_loss > 0,
+    }
+
+
+def _measure_weights(weights: str, questions: EncodedQuestions) -> dict[str, Any]:
+    preset, config = read_config(weights)
+    if not isinstance(preset, BabiPreset):
+        raise InputError(f"--beside {weights}: of the task {preset.task!r}, not of bAbI")
+    network, _ = from_pretrained(weights)
+    figures = _measure(network, preset, questions, list(range(1, preset.steps + 1)), preset.max_facts)
+    about = {name: config["trained"].get(name) for name in ("update", "minutes")}
+    return {"preset": preset, "parameters": config["parameters"], "seed": preset.seed, **about, **figures}
+
+
+def _label(weights: str) -> str:
+    """The name of a run for runs/<name>/best, else that of the weights."""
+    path = Path(weights)
+    return path.parent.name if path.name == "best" else path.name
+
+
+def _but_for_seed(preset: BabiPreset) -> BabiPreset:
+    return replace(preset, seed=0)
+
+
+def tables(result: dict[str, Any]) -> list[Any]:
+    by_task = result["error_by_task_and_steps"]
+    steps = list(result["mean_error_by_steps"])
+    columns = [f"{t} step{'s' * (t != '1')}" for t in steps]
+    table = Table("task", "", "n", *columns, box=None, header_style="bold")
+    for task, errors in by_task.items():
+        style = "red" if int(task) in result["failed_tasks"] else ""
+        cells = [f"{errors[t]:.1%}" for t in steps]
+        table.add_row(task, NAMES[int(task) - 1], f"{result['n_by_task'][task]:,}", *cells, style=style)
+    table.add_row("", "mean error", f"{result['n']:,}", *[f"{result['mean_error_by_steps'][t]:.2%}" for t in steps])
+    failed = ", ".join(map(str, result["failed_tasks"])) or "none"
+    said = f"\n{result['data']}: mean error {result['mean_error']:.2%}; failed tasks (error > {FAILED:.0%}): {failed}"
+    if result["data"] == "generated questions":
+        said += "\nGenerated questions, not the released ones: give the folder of the official files with --data."
+    if "beside" not in result:
+        return [table, said]
+    others = Table("run", "trained on", "updates", "mean error", "failed", box=None, header_style="bold")
+    for name, other in result["beside"].items():
+        row = (f"{other['update']:,}", f"{other['mean_error']:.2%}", str(len(other["failed_tasks"])))
+        others.add_row(name, other["trained_on"], *row)
+    seeds = result["over_seeds"]
+    spread = f"{seeds['mean_error']:.2%} ± {seeds['deviation']:.2%}"
+    return [table, said, "", others, f"\n{seeds['runs']} seeds of {result['preset']}: mean error {spread}"]

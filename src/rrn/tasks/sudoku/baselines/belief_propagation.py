@@ -1,0 +1,339 @@
+"""Loopy belief propagation on Sudoku: 27 units that each say "all different", 81 cells that listen.
+
+All messages are logarithms. Those of a unit are exact sums over permutations, and a converging message squares its
+odds at every step, so plain numbers soon leave the range of floating point; docs/belief_propagation.md shows that this
+range decides how many puzzles are solved.
+"""
+
+from functools import cache
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU, FactorGraph, fill_most_probable, given_digits
+from rrn.tasks.sudoku.kernels import COMPILED, compiled
+from rrn.training.experiment import Batch
+from rrn.updates import State
+
+NEVER = float("-inf")
+UNITS_AT_A_TIME = 512
+SINKHORN_ROUNDS = 5
+SAFE = -700.0
+"""Products whose logarithm is above this are plain numbers of double precision."""
+NEGLIGIBLE = -40.0
+"""A term e⁻⁴⁰ of the largest is lost in a sum of doubles anyway."""
+
+
+def all_different(incoming: Tensor, underflow: float = NEVER) -> Tensor:
+    """The messages of units whose cells all differ: (units, cells, digits) → the same shape, logarithms of both.
+
+    What a unit tells a cell of a digit is the sum, over all ways to give the other cells different other digits, of
+    the product of what they said. Partial sums for all sets of digits that the first cells can have used up, and
+    likewise the last cells, make that 2304 · 3 products instead of 9! · 8. Units may have fewer cells than digits.
+
+    Numbers whose logarithm is below ``underflow`` become 0, as they would in arithmetic of that range.
+    """
+    if COMPILED and not incoming.requires_grad and incoming.device.type == "cpu":
+        outgoing = np.empty(incoming.shape)
+        _all_different(incoming.double().contiguous().numpy(), outgoing, _sizes(incoming.shape[2]), underflow)
+        return torch.from_numpy(outgoing).to(incoming.dtype)
+    parts = [_all_different_in_torch(part, underflow) for part in incoming.split(UNITS_AT_A_TIME)]
+    return torch.cat(parts)
+
+
+@cache
+def _sizes(digits: int) -> np.ndarray:
+    return np.array([subset.bit_count() for subset in range(1 << digits)])
+
+
+@compiled
+def _log_sum(terms: Any, count: int) -> float:
+    """The logarithm of a sum of numbers given by theirs."""
+    largest = -np.inf
+    for index in range(count):
+        largest = max(largest, terms[index])
+    if largest == -np.inf:
+        return largest
+    total = 0.0
+    for index in range(count):
+        if terms[index] - largest > NEGLIGIBLE:
+            total += np.exp(terms[index] - largest)
+    return largest + np.log(total)
+
+
+@compiled
+def _all_different(incoming: Any, outgoing: Any, sizes: Any, underflow: float) -> None:
+    units, cells, digits = incoming.shape
+    work = np.empty((3, 1 << digits))
+    ways, counts = np.empty((cells, digits, 1 << digits - 1)), np.empty((cells, digits), np.int64)
+    for unit in range(units):
+        lowest = 0.0
+        for cell in range(cells):
+            for digit in range(digits):
+                if incoming[unit, cell, digit] > -np.inf:
+                    lowest = min(lowest, incoming[unit, cell, digit])
+        if cells * lowest > max(underflow, SAFE):
+            _with_numbers(incoming[unit], outgoing[unit], sizes, work)
+        else:
+            _with_logarithms(incoming[unit], outgoing[unit], sizes, underflow, work, ways, counts)
+
+
+@compiled
+def _with_numbers(incoming: Any, outgoing: Any, sizes: Any, work: Any) -> None:
+    """A set of digits is a number with a bit for each; cells come in order, so its size says whose turn it is."""
+    cells, digits = incoming.shape
+    chances = np.exp(incoming)
+    outgoing[:] = 0.0
+    before, after = work[0], work[1]
+    before[:] = 0.0
+    before[0] = 1.0
+    for subset in range(before.size):
+        turn = sizes[subset]
+        if turn < cells and before[subset] > 0:
+            for digit in range(digits):
+                if not subset >> digit & 1:
+                    before[subset | 1 << digit] += before[subset] * chances[turn, digit]
+    for subset in range(before.size - 1, -1, -1):
+        turn = sizes[subset]
+        after[subset] = 1.0 if turn == cells else 0.0
+        if turn < cells:
+            for digit in range(digits):
+                if not subset >> digit & 1:
+                    rest = after[subset | 1 << digit]
+                    after[subset] += rest * chances[turn, digit]
+                    outgoing[turn, digit] += rest * before[subset]
+    outgoing[:] = np.log(outgoing)
+
+
+@compiled
+def _with_logarithms(
+    incoming: Any, outgoing: Any, sizes: Any, underflow: float, work: Any, ways: Any, counts: Any
+) -> None:
+    """The same, for numbers that floating point cannot hold."""
+    cells, digits = incoming.shape
+    before, after, terms = work[0], work[1], work[2]
+    before[0] = 0.0
+    for subset in range(1, before.size):
+        turn, count = sizes[subset] - 1, 0
+        if turn < cells:
+            for digit in range(digits):
+                if subset >> digit & 1:
+                    term = before[subset ^ 1 << digit] + incoming[turn, digit]
+                    if term > underflow:
+                        terms[count] = term
+                        count += 1
+        before[subset] = _log_sum(terms, count)
+    counts[:] = 0
+    for subset in range(before.size - 1, -1, -1):
+        turn, count = sizes[subset], 0
+        after[subset] = 0.0
+        if turn >= cells:
+            continue
+        for digit in range(digits):
+            rest = after[subset | 1 << digit]
+            if subset >> digit & 1 or rest == -np.inf:
+                continue
+            if before[subset] + rest > underflow:
+                ways[turn, digit, counts[turn, digit]] = before[subset] + rest
+                counts[turn, digit] += 1
+            if rest + incoming[turn, digit] > underflow:
+                terms[count] = rest + incoming[turn, digit]
+                count += 1
+        after[subset] = _log_sum(terms, count)
+    for cell in range(cells):
+        for digit in range(digits):
+            outgoing[cell, digit] = _log_sum(ways[cell, digit], counts[cell, digit])
+
+
+class _Turn(NamedTuple):
+    """Sets of digits before and after a cell's turn, as indices into the lists of sets of these sizes.
+
+    Attributes:
+        smaller, taken: (sets after, size + 1) the set before, and the digit that was added to it.
+        larger, added: (sets before, digits - size) the set after, and the digit added.
+        without, grown: (digits, sets) the sets before that lack a digit, and what each becomes with it.
+    """
+
+    smaller: Tensor
+    taken: Tensor
+    larger: Tensor
+    added: Tensor
+    without: Tensor
+    grown: Tensor
+
+
+@cache
+def _turns(cells: int, digits: int) -> tuple[_Turn, ...]:
+    every = range(digits)
+    turns = []
+    for size in range(cells):
+        now, then = list(combinations(every, size)), list(combinations(every, size + 1))
+        at, into = {s: i for i, s in enumerate(now)}, {s: i for i, s in enumerate(then)}
+
+        def grow(s: tuple[int, ...], digit: int, into: dict[tuple[int, ...], int] = into) -> int:
+            return into[tuple(sorted((*s, digit)))]
+
+        tables = (
+            [[at[tuple(d for d in s if d != digit)] for digit in s] for s in then],
+            [list(s) for s in then],
+            [[grow(s, digit) for digit in every if digit not in s] for s in now],
+            [[digit for digit in every if digit not in s] for s in now],
+            [[at[s] for s in now if digit not in s] for digit in every],
+            [[grow(s, digit) for s in now if digit not in s] for digit in every],
+        )
+        turns.append(_Turn(*map(torch.tensor, tables)))
+    return tuple(turns)
+
+
+def _all_different_in_torch(incoming: Tensor, underflow: float) -> Tensor:
+    def product(a: Tensor, b: Tensor) -> Tensor:
+        return (a + b).masked_fill(a + b <= underflow, NEVER)
+
+    turns = _turns(*incoming.shape[1:])
+    said = incoming.unbind(1)
+    before = [incoming.new_zeros(len(incoming), 1)]
+    for turn, q in zip(turns[:-1], said[:-1], strict=True):
+        before.append(product(before[-1][:, turn.smaller], q[:, turn.taken]).logsumexp(-1))
+    after = incoming.new_zeros(len(incoming), len(turns[-1].smaller))
+    outgoing = []
+    for turn, q, used in zip(reversed(turns), reversed(said), reversed(before), strict=True):
+        outgoing.append(product(used[:, turn.without], after[:, turn.grown]).logsumexp(-1))
+        after = product(after[:, turn.larger], q[:, turn.added]).logsumexp(-1)
+    return torch.stack(outgoing[::-1], dim=1)
+
+
+def normalised(messages: Tensor) -> Tensor:
+    """The largest of the last dimension becomes 0; where all are -∞, which is a contradiction, nothing is known."""
+    largest = messages.amax(-1, keepdim=True)
+    return torch.where(largest == NEVER, 0.0, messages - largest)
+
+
+class BeliefPropagation(nn.Module):
+    """The sum-product algorithm of Bauke (2008). The state is what units told cells, (n · 243, 9), and its age.
+
+    Args:
+        schedule: in a step, all units speak at once, or one after another in an order drawn anew for every step.
+        damping: a message keeps this share of the one before, in logarithms.
+        underflow: see `all_different`.
+        seed: of the orders.
+        graph: Sudoku's, or another.
+    """
+
+    first_digit = 0
+
+    def __init__(
+        self,
+        schedule: Literal["parallel", "random"] = "parallel",
+        *,
+        damping: float = 0.0,
+        underflow: float = NEVER,
+        seed: int = 0,
+        graph: FactorGraph = SUDOKU,
+    ) -> None:
+        super().__init__()
+        self.schedule, self.damping, self.underflow, self.seed, self.graph = schedule, damping, underflow, seed, graph
+
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
+        puzzles = batch["puzzle"]
+        state = self.start(puzzles) if state is None else state
+        evidence = evidence_of(puzzles)
+        messages, age = state.h.view(len(puzzles), -1, 9), state.memory[0]
+        outputs = []
+        for _ in range(steps):
+            messages, age = self.step(messages, evidence, age), age + 1
+            outputs.append(self.beliefs(messages, evidence).log_softmax(-1))
+        return torch.stack(outputs).flatten(1, 2), State(messages.flatten(0, 1), (age,))
+
+    def start(self, puzzles: Tensor) -> State:
+        messages = torch.zeros(len(puzzles) * self.graph.places, 9, dtype=torch.float64)
+        return State(messages, (torch.zeros(len(puzzles), 1, dtype=torch.long),))
+
+    def shaken(self, state: State, noise: float, generator: torch.Generator) -> State:
+        """The state with noise of a standard deviation added."""
+        return state._replace(h=state.h + torch.randn(state.h.shape, generator=generator, dtype=state.h.dtype) * noise)
+
+    def beliefs(self, messages: Tensor, evidence: Tensor) -> Tensor:
+        """Logarithms, (n, cells, digits), of marginals that need not sum to 1."""
+        return normalised(evidence + self.graph.sum_at(messages, self.graph.places_of))
+
+    def step(self, messages: Tensor, evidence: Tensor, age: Tensor) -> Tensor:
+        """What units tell cells, (n, places, digits), after another step. ``age`` (n, 1) says how many came before."""
+        if self.schedule == "parallel":
+            return self._speak(self._heard(messages, evidence), messages)
+        orders = np.stack([self._order(t) for t in age[:, 0].tolist()])
+        rows, size = torch.arange(len(messages))[:, None], self.graph.cells_a_unit
+        messages = messages.clone()
+        for units in torch.from_numpy(orders).T:
+            places = units[:, None] * size + torch.arange(size)
+            padded = F.pad(messages, (0, 0, 0, 1))
+            others = padded[rows[..., None], self.graph.elsewhere[places]].sum(-2)
+            heard = self._cut(evidence[rows, self.graph.cell_of[places]] + others)
+            messages[rows, places] = self._speak(heard, messages[rows, places])
+        return messages
+
+    def _order(self, age: int) -> np.ndarray:
+        return np.random.default_rng([self.seed, age]).permutation(self.graph.units)
+
+    def _heard(self, messages: Tensor, evidence: Tensor) -> Tensor:
+        """What cells tell units, (n, places, digits)."""
+        return self._cut(evidence[:, self.graph.cell_of] + self.graph.sum_at(messages, self.graph.elsewhere))
+
+    def _cut(self, heard: Tensor) -> Tensor:
+        return normalised(heard.masked_fill(heard <= self.underflow, NEVER))
+
+    def _speak(self, heard: Tensor, earlier: Tensor) -> Tensor:
+        incoming = heard.reshape(-1, self.graph.cells_a_unit, heard.shape[-1])
+        spoken = normalised(all_different(incoming, self.underflow)).view_as(heard)
+        return (1 - self.damping) * spoken + self.damping * earlier if self.damping else spoken
+
+
+class ModifiedBeliefPropagation(BeliefPropagation):
+    """Belief propagation made for Sudoku, after Khan, Jabbari, Jabbari and Ghanbarinejad (2014).
+
+    After every ``fix_every`` steps the most probable digit of all open cells is fixed as if it had been given, and
+    before every ``balance_every``-th what the cells tell a unit is balanced. The state also has the grid, (n · 81, 1).
+    """
+
+    def __init__(self, *, fix_every: int = 2, balance_every: int | None = 2, underflow: float = NEVER) -> None:
+        super().__init__(underflow=underflow)
+        self.fix_every, self.balance_every = fix_every, balance_every
+
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
+        puzzles = batch["puzzle"]
+        state = self.start(puzzles) if state is None else state
+        messages, (age, flat) = state.h.view(len(puzzles), -1, 9), state.memory
+        grids = flat.view_as(puzzles)
+        outputs = []
+        for _ in range(steps):
+            evidence, age = evidence_of(grids), age + 1
+            heard = self._heard(messages, evidence)
+            if self.balance_every:
+                heard = torch.where((age % self.balance_every == 0)[..., None], balanced(heard), heard)
+            messages = self._speak(heard, messages)
+            outputs.append(self.beliefs(messages, evidence).log_softmax(-1))
+            grids = torch.where(age % self.fix_every == 0, fill_most_probable(grids, outputs[-1]), grids)
+        return torch.stack(outputs).flatten(1, 2), State(messages.flatten(0, 1), (age, grids.view(-1, 1)))
+
+    def start(self, puzzles: Tensor) -> State:
+        start = super().start(puzzles)
+        return State(start.h, (*start.memory, puzzles.reshape(-1, 1)))
+
+
+def balanced(heard: Tensor) -> Tensor:
+    """Sinkhorn: what the cells of a unit say, (n, 243, 9), scaled until every cell and every digit sums to about 1."""
+    units = heard.view(len(heard), -1, 9, 9)
+    for _ in range(SINKHORN_ROUNDS):
+        for dimension in (-1, -2):
+            total = units.logsumexp(dimension, keepdim=True)
+            units = torch.where(total == NEVER, units, units - total)
+    return normalised(units.view_as(heard))
+
+
+def evidence_of(puzzles: Tensor) -> Tensor:
+    """What givens say of cells, (n, 81) → (n, 81, 9): 0 for a digit that is possible, -∞ for one that is not."""
+    impossible = (puzzles > 0)[..., None] & (given_digits(puzzles) == 0)
+    return torch.zeros(*puzzles.shape, 9, dtype=torch.float64).masked_fill(impossible, NEVER)

@@ -1,0 +1,60 @@
+"""The deep convolutional network of Park (2016): the puzzle as an image of 9 × 9 pixels.
+
+Ten layers of 3 × 3 filters see the grid as it stands and give each cell its digits' probabilities. To solve a puzzle,
+the most probable digit of all empty cells is filled in, and the network looks again: a step is one look and one digit.
+"""
+
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from rrn.tasks.sudoku.baselines.factor_graph import fill_most_probable, given_digits
+from rrn.training.experiment import Batch
+from rrn.updates import State
+
+LAYERS = 10
+FILLED = 30.0
+"""Added to the logit of a digit that is given or has been filled in."""
+
+
+class ConvolutionalSudoku(nn.Module):
+    """The state is the grid as it stands, (n · 81, 1), 0 for an empty cell. ``filters`` were 512 in the original."""
+
+    first_digit = 0
+
+    def __init__(self, filters: int) -> None:
+        super().__init__()
+        widths = [10, *[filters] * LAYERS]
+        self.layers = nn.Sequential(
+            *[
+                nn.Sequential(
+                    nn.Conv2d(before, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU(inplace=True)
+                )
+                for before, after in pairwise(widths)
+            ]
+        )
+        self.digits = nn.Conv2d(filters, 9, 1)
+
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
+        puzzles = batch["puzzle"]
+        grids = (self.start(puzzles) if state is None else state).h.view_as(puzzles).long()
+        outputs = []
+        for _ in range(steps):
+            logits = self.look(grids)
+            outputs.append(logits + FILLED * given_digits(grids))
+            grids = fill_most_probable(grids, logits)
+        return torch.stack(outputs).flatten(1, 2), State(grids.view(-1, 1).float())
+
+    def look(self, grids: Tensor) -> Tensor:
+        """Logits of every cell's digits, (n, 81) → (n, 81, 9)."""
+        image = F.one_hot(grids, 10).float().view(-1, 9, 9, 10).permute(0, 3, 1, 2)
+        return self.digits(self.layers(image)).permute(0, 2, 3, 1).flatten(1, 2)
+
+    def start(self, puzzles: Tensor) -> State:
+        return State(puzzles.reshape(-1, 1).float())
+
+    def shaken(self, state: State, noise: float, generator: torch.Generator) -> State:
+        """The state itself: a grid cannot be a little different, so a restart goes where the first start went."""
+        return state

@@ -1,0 +1,51 @@
+"""Sudoku as a factor graph: 81 cells, 27 units, and 243 places of a cell in a unit, along which messages pass."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from rrn.tasks.sudoku.grid import UNITS
+
+
+class FactorGraph:
+    """Cells, and units of equally many cells each. Place ``cells_a_unit · u + i`` is that of unit u's i-th cell.
+
+    Attributes:
+        cell_of: (places,) the cell of each place.
+        places_of: (cells, most) the places of each cell, filled up with the number of places.
+        elsewhere: (places, most - 1) the same cell's places in its other units, filled up likewise.
+    """
+
+    def __init__(self, units: np.ndarray) -> None:
+        flat = np.asarray(units).flatten()
+        self.units, self.cells_a_unit = np.shape(units)
+        self.places = len(flat)
+        self.cell_of = torch.from_numpy(flat)
+        places_of = [np.flatnonzero(flat == cell).tolist() for cell in range(flat.max() + 1)]
+        most = max(map(len, places_of))
+        self.places_of = self._filled_up(places_of, most)
+        self.elsewhere = self._filled_up([[o for o in places_of[c] if o != p] for p, c in enumerate(flat)], most - 1)
+
+    def _filled_up(self, rows: list[list[int]], width: int) -> Tensor:
+        return torch.tensor([row + [self.places] * (width - len(row)) for row in rows])
+
+    def sum_at(self, messages: Tensor, places: Tensor) -> Tensor:
+        """Messages (n, places, digits) summed over the last dimension of ``places``, where missing ones count 0."""
+        return F.pad(messages, (0, 0, 0, 1))[:, places].sum(-2)
+
+
+SUDOKU = FactorGraph(UNITS)
+
+
+def given_digits(puzzles: Tensor) -> Tensor:
+    """(n, 81) → (n, 81, 9): one-hot where a digit is given, zeros elsewhere."""
+    return F.one_hot(puzzles, 10)[..., 1:].float()
+
+
+def fill_most_probable(grids: Tensor, logits: Tensor) -> Tensor:
+    """Grids (n, 81) with one more cell filled, the one whose best digit is the most probable; full ones as they are."""
+    best, digits = logits.detach().softmax(-1).max(-1)
+    cell = best.masked_fill(grids > 0, -1).argmax(1, keepdim=True)
+    filled = grids.scatter(1, cell, digits.gather(1, cell) + 1)
+    return torch.where((grids == 0).any(1, keepdim=True), filled, grids)

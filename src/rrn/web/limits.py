@@ -1,0 +1,25 @@
+"""What a request may ask for. Each refusal names its cap."""
+
+BODY_BYTES = 128 * 1024
+BODY_SECONDS = 10.0
+"""A body that takes longer to arrive is given up."""
+
+PUZZLES = 64
+"""Puzzles a request."""
+PUZZLE_CHARACTERS = 1_000
+SUDOKU_STEPS = 256
+RESTARTS = 8
+PUZZLE_STEPS = 10_000
+"""Puzzles × steps × starts of one request: some seconds of one core."""
+PROBABILITY_STEPS = 2_048
+"""Puzzles × steps of one request for probabilities, which fill some megabytes."""
+SEARCH_NODES = 20_000
+"""Placements an exact search may try to say why a puzzle was not solved."""
+
+STEPS = 64
+"""Steps of the small networks."""
+STORY_CHARACTERS = 4_000
+FACTS = 20
+"""Facts of a bAbI story."""
+QUESTION_CHARACTERS = 200
+LARGEST_SEED = 2**32 - 1

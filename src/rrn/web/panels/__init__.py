@@ -1,0 +1,50 @@
+"""One panel a task: what the page asks of the API, and how the network answers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+from torch import nn
+
+from rrn.presets import Preset
+from rrn.web.panels import ages, babi, pretty_clevr, sudoku
+from rrn.web.pool import Pool
+
+
+@dataclass(frozen=True)
+class Panel:
+    title: str
+    about: str
+    router: Callable[[nn.Module, Preset, Pool], APIRouter]
+    warm_up: Callable[[nn.Module], object]
+    """Called once after the start, so that the first request need not wait for compilers and caches."""
+
+
+PANELS = {
+    "sudoku": Panel(
+        "Sudoku",
+        "The network sees a puzzle's givens and passes messages between its candidates. After every step it has an "
+        "opinion on every cell.",
+        sudoku.router,
+        sudoku.warm_up,
+    ),
+    "babi": Panel(
+        "bAbI stories",
+        "Facts and a question in words. Which facts matter is for the network to find out, in several steps.",
+        babi.router,
+        babi.warm_up,
+    ),
+    "pretty-clevr": Panel(
+        "Pretty-CLEVR",
+        "Start at an object and jump to the nearest one not visited yet, several times. Where do you end up?",
+        pretty_clevr.router,
+        pretty_clevr.warm_up,
+    ),
+    "ages": Panel(
+        "Ages",
+        "One age and some differences. How old somebody is follows, one difference after the other.",
+        ages.router,
+        ages.warm_up,
+    ),
+}
+"""By the name of the shipped weights, in the order of the page."""

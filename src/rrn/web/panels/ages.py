@@ -1,0 +1,85 @@
+"""Age arithmetic: facts in words in, the age after every step out."""
+
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, Field
+from torch import nn
+
+from rrn.presets import Preset
+from rrn.tasks.ages.data import AGES
+from rrn.tasks.ages.evaluate import answer as network_answer
+from rrn.tasks.ages.words import parse
+from rrn.web import limits
+from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed, Step, Steps, best_guesses
+from rrn.web.pool import Pool, answer
+
+EXAMPLES = {
+    "Five persons": "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 years younger than Bob. Dan is 31 years older "
+    "than Cleo. Eve is 12 years younger than Dan. How old is Eve?",
+    "A family": "Grandma is 81. Grandma is 27 years older than Mum. Mum is 3 years younger than Dad. Dad is 29 years "
+    "older than Zoe. Zoe is 4 years older than Max. How old is Max?",
+    "Seven differences": "Ada is 5. Ben is 40 older than Ada. Cid is 13 younger than Ben. Dot is 50 older than Cid. "
+    "Eli is 21 younger than Dot. Fay is as old as Eli. Gus is 30 younger than Fay. Hal is 9 older than Gus. "
+    "How old is Hal?",
+    "Facts that contradict": "Ann is 20. Bob is 4 older than Ann. Ann is 1 older than Bob. How old is Bob?",
+}
+
+
+class AskRequest(Request):
+    """A story and whom it is asked about."""
+
+    story: Annotated[str, Field(max_length=limits.STORY_CHARACTERS)] = Field(
+        description="Facts such as 'Ann is 20.', 'Ann is 4 older than Bob.', 'Ann is as old as Bob.', and at the end "
+        "the question: 'How old is Bob?'",
+        examples=[EXAMPLES["Five persons"]],
+    )
+    steps: Steps = None
+    seed: Seed = Field(default=0, description="Of the made-up persons that fill a short story up to eight facts.")
+
+
+class AgeResponse(BaseModel):
+    person: str
+    answer: int
+    truth: int = Field(description="What the facts say.")
+    differences: int = Field(description="Between the person and the one whose age is given.")
+    steps: list[Step]
+    distribution: list[list[float]] = Field(description="Steps × 100 ages: the probability of each.")
+
+
+class Example(BaseModel):
+    name: str
+    story: str
+
+
+def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[str, Any]:
+    story = parse(request.story, seed=request.seed)
+    probabilities = network_answer(network, story.questions, request.steps or training_steps)[:, 0]
+    return {
+        "person": story.names[int(story.questions.asked[0])],
+        "answer": int(probabilities[-1].argmax()),
+        "truth": int(story.questions.answer[0]),
+        "differences": int(story.questions.length[0]),
+        "steps": best_guesses(probabilities, [str(age) for age in range(AGES)]),
+        "distribution": np.round(probabilities.astype(float), 4).tolist(),
+    }
+
+
+def warm_up(network: nn.Module) -> None:
+    _ask(network, 2, AskRequest(story=EXAMPLES["Five persons"]))
+
+
+def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
+    api = APIRouter(prefix="/api/ages", tags=["Ages"])
+
+    @api.post("/ask", response_model=AgeResponse, responses=REFUSALS | MALFORMED, summary="Ask how old somebody is")
+    async def ask(request: AskRequest) -> Response:
+        """The answer after every step, beside what the facts say."""
+        return await answer(pool, _ask, network, preset.steps, request)
+
+    @api.get("/examples", summary="Stories to begin with")
+    async def examples() -> list[Example]:
+        return [Example(name=name, story=story) for name, story in EXAMPLES.items()]
+
+    return api

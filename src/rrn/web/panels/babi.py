@@ -1,0 +1,119 @@
+"""bAbI: facts and a question in words; the answer after every step, and how much each fact mattered."""
+
+from functools import cache
+from itertools import islice
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
+from torch import nn
+
+from rrn.errors import InputError
+from rrn.presets import Preset
+from rrn.tasks.babi.asking import ask as ask_network
+from rrn.tasks.babi.generator import generate_stories
+from rrn.tasks.babi.stories import TASKS
+from rrn.tasks.babi.vocabulary import WORDS, split_sentences
+from rrn.web import limits
+from rrn.web.messages import MALFORMED, REFUSALS, Request, Step, Steps, best_guesses
+from rrn.web.pool import Pool, answer
+
+TITLES = (
+    "One supporting fact", "Two supporting facts", "Three supporting facts", "Two arguments", "Three arguments",
+    "Yes or no", "Counting", "Lists", "Negation", "Indefinite knowledge", "Basic coreference", "Conjunction",
+    "Compound coreference", "Time", "Basic deduction", "Basic induction", "Positions", "Sizes", "Path finding",
+    "Motivations",
+)  # fmt: skip
+SENTENCE_WORDS = 12
+LARGEST_EXAMPLE = 999
+
+
+class AskRequest(Request):
+    """Facts and a question."""
+
+    facts: Annotated[str, Field(max_length=limits.STORY_CHARACTERS)] = Field(
+        description=f"Sentences, at most {limits.FACTS} of them, oldest first.",
+        examples=["Mary went to the kitchen. John moved to the garden."],
+    )
+    question: Annotated[str, Field(max_length=limits.QUESTION_CHARACTERS)] = Field(examples=["Where is Mary?"])
+    steps: Steps = None
+
+
+class Fact(BaseModel):
+    text: str
+    mattered: float = Field(description="How far the probability of the answer falls without this fact.")
+
+
+class StoryResponse(BaseModel):
+    answer: str
+    facts: list[Fact]
+    steps: list[Step]
+
+
+class Example(BaseModel):
+    task: int
+    title: str
+    facts: str
+    question: str
+    answer: str
+
+
+def read_story(request: AskRequest) -> tuple[list[str], str]:
+    """The facts and the question, each a sentence."""
+    facts, questions = split_sentences(request.facts), split_sentences(request.question)
+    if not facts:
+        raise InputError("There are no facts; write some sentences such as 'Mary went to the kitchen.'")
+    if len(facts) > limits.FACTS:
+        raise InputError(f"{len(facts)} facts; the network reads {limits.FACTS} at most.")
+    if len(questions) != 1:
+        raise InputError(f"The question should be one sentence such as 'Where is Mary?'; there are {len(questions)}.")
+    for sentence in (*facts, *questions):
+        words = len(sentence.split())
+        if words > SENTENCE_WORDS:
+            raise InputError(f"{sentence!r} has {words} words; a sentence has {SENTENCE_WORDS} at most.")
+    return facts, questions[0]
+
+
+def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[str, Any]:
+    facts, question = read_story(request)
+    found = ask_network(network, facts, question, request.steps or training_steps, limits.FACTS)
+    mattered = np.clip(found.importance.astype(float), 0, 1)
+    return {
+        "answer": found.word,
+        "facts": [{"text": text, "mattered": round(m, 4)} for text, m in zip(found.facts, mattered, strict=True)],
+        "steps": best_guesses(found.probabilities, list(WORDS)),
+    }
+
+
+@cache
+def _example(task: int, number: int) -> Example:
+    """A generated story that fits, asked its first question with a few facts before it."""
+    for story in islice(generate_stories(task, seed=number, stream=9), 100):
+        for question in story.questions:
+            if question.facts <= limits.FACTS:
+                facts = "\n".join(story.facts[: question.facts])
+                return Example(
+                    task=task, title=TITLES[task - 1], facts=facts, question=question.text, answer=question.answer
+                )
+    raise InputError(f"no short story of task {task} for number {number}; try another number.")
+
+
+def warm_up(network: nn.Module) -> None:
+    _ask(network, 2, AskRequest(facts="Mary went to the kitchen. John moved to the garden.", question="Where is Mary?"))
+
+
+def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
+    api = APIRouter(prefix="/api/babi", tags=["bAbI"])
+
+    @api.post("/ask", response_model=StoryResponse, responses=REFUSALS | MALFORMED, summary="Ask about a story")
+    async def ask(request: AskRequest) -> Response:
+        """The answer after every step; and how much each fact mattered, found by leaving it out."""
+        return await answer(pool, _ask, network, preset.steps, request)
+
+    @api.get("/examples", response_model=list[Example], responses=REFUSALS, summary="A story of each of the 20 tasks")
+    async def examples(number: Annotated[int, Query(ge=0, le=LARGEST_EXAMPLE)] = 0) -> Response:
+        """Generated stories, others for another number."""
+        return await answer(pool, lambda: [_example(task, number).model_dump() for task in TASKS])
+
+    return api

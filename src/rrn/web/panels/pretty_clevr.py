@@ -1,0 +1,108 @@
+"""Pretty-CLEVR: a scene by its seed, and where jumps lead in it, after every step."""
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
+from torch import nn
+
+from rrn.presets import Preset
+from rrn.tasks.pretty_clevr import data
+from rrn.tasks.pretty_clevr.evaluate import answer as network_answer
+from rrn.tasks.pretty_clevr.figures import PALETTE, outline
+from rrn.web import limits
+from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed, Step, Steps, best_guesses
+from rrn.web.pool import Pool, answer
+
+Name = Literal[
+    "red", "orange", "yellow", "green", "cyan", "blue", "purple", "black",
+    "circle", "square", "triangle", "diamond", "plus", "cross", "star", "heart",
+]  # fmt: skip
+
+
+class SceneObject(BaseModel):
+    """One of eight objects; coordinates in a picture of 100 × 100 with y downwards."""
+
+    colour: str
+    shape: str
+    x: float
+    y: float
+    fill: str
+    outline: list[tuple[float, float]]
+
+
+class SceneResponse(BaseModel):
+    seed: int
+    objects: list[SceneObject]
+
+
+class AskRequest(Request):
+    """A question about the scene of a seed."""
+
+    seed: Seed
+    start: Name = Field(description="A colour, then a shape is the answer; or a shape, then a colour is.")
+    jumps: Annotated[int, Field(ge=0, le=data.JUMPS - 1)]
+    steps: Steps = None
+
+
+class JumpResponse(BaseModel):
+    answer: str
+    truth: str
+    path: list[int] = Field(description="The objects truly visited, as places in the scene's list; the start first.")
+    steps: list[Step]
+
+
+def _scenes(seed: int) -> data.Scenes:
+    return data.sample_scenes(1, np.random.default_rng(seed))
+
+
+def _scene(seed: int) -> dict[str, Any]:
+    scene = _scenes(seed).scene(0)
+    objects = []
+    for position, colour, shape in zip(scene.positions.astype(float), scene.colours, scene.shapes, strict=True):
+        corners = position + data.OBJECT_RADIUS * outline(data.SHAPES[shape])
+        objects.append(
+            {
+                "colour": data.COLOURS[colour],
+                "shape": data.SHAPES[shape],
+                "x": round(100 * position[0], 2),
+                "y": round(100 - 100 * position[1], 2),
+                "fill": PALETTE[colour],
+                "outline": np.round([0, 100] + [100, -100] * corners, 2).tolist(),
+            }
+        )
+    return {"seed": seed, "objects": objects}
+
+
+def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[str, Any]:
+    scenes = _scenes(request.seed)
+    scene, start = scenes.scene(0), data.number_of(request.start)
+    numbers = np.array([data.question_number(start, request.jumps)])
+    probabilities = network_answer(network, scenes, numbers, request.steps or training_steps)[:, 0]
+    return {
+        "answer": data.NAMES[probabilities[-1].argmax()],
+        "truth": data.NAMES[scene.answer(start, request.jumps)],
+        "path": scene.path(start, request.jumps),
+        "steps": best_guesses(probabilities, list(data.NAMES)),
+    }
+
+
+def warm_up(network: nn.Module) -> None:
+    _ask(network, 2, AskRequest(seed=0, start="red", jumps=1))
+
+
+def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
+    api = APIRouter(prefix="/api/pretty-clevr", tags=["Pretty-CLEVR"])
+
+    @api.get("/scene", response_model=SceneResponse, responses=REFUSALS, summary="The scene of a seed")
+    async def scene(seed: Annotated[int, Query(ge=0, le=limits.LARGEST_SEED)]) -> Response:
+        """The same objects for the same seed."""
+        return await answer(pool, _scene, seed)
+
+    @api.post("/ask", response_model=JumpResponse, responses=REFUSALS | MALFORMED, summary="Ask where jumps lead")
+    async def ask(request: AskRequest) -> Response:
+        """The answer after every step, beside the true path."""
+        return await answer(pool, _ask, network, preset.steps, request)
+
+    return api

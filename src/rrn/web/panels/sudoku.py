@@ -1,0 +1,170 @@
+"""Sudoku: puzzles in, the opinion on every cell after every step out."""
+
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, Field
+from torch import nn
+
+from rrn.errors import InputError
+from rrn.presets import Preset
+from rrn.tasks.sudoku.examples import EXAMPLES
+from rrn.tasks.sudoku.grid import CELLS, cells_of, describe_clash, foreign_character, grid_to_line
+from rrn.tasks.sudoku.sizes import count_solutions
+from rrn.tasks.sudoku.solving import solve
+from rrn.web import limits
+from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed
+from rrn.web.pool import Pool, answer
+
+DECIDED = 0.5
+"""A cell counts as decided from this probability of its best digit on."""
+EXTREME = "986.....4.......3..31.9..6...4.5.1..1..6...2..9..81..5.....5.9.........6467......"
+IMPOSSIBLE = "986....14.......3..31.9..6...4.5.1..1..6...2..9..81..5.....5.9.........6467......"
+"""Of 30,000 that `generate` made from seed 20261115 the one whose search takes most guesses; and the same with one
+more given, which clashes with none and yet leaves no solution."""
+WHY_NOT = {
+    0: "The puzzle has no solution.",
+    1: "The puzzle has a solution; the network did not find it.",
+    2: "The puzzle has several solutions; the network found none of them.",
+}
+
+Puzzle = Annotated[str, Field(max_length=limits.PUZZLE_CHARACTERS)]
+
+
+class SolveRequest(Request):
+    """Puzzles to solve."""
+
+    puzzles: Annotated[list[Puzzle], Field(min_length=1, max_length=limits.PUZZLES)] = Field(
+        description="Each 81 characters, row by row, with 0, . or _ for an empty cell; or a grid with spaces, line "
+        "breaks and | - + between the cells.",
+        examples=[list(EXAMPLES[:1])],
+    )
+    steps: Annotated[int, Field(ge=1, le=limits.SUDOKU_STEPS)] = Field(128, description="Steps of one start.")
+    restarts: Annotated[int, Field(ge=0, le=limits.RESTARTS)] = Field(
+        0,
+        description="Starts from a noisy state for puzzles that the first did not solve. Puzzles × steps × starts may "
+        f"be {limits.PUZZLE_STEPS:,} at most.",
+    )
+    seed: Seed = Field(0, description="Of the noise.")
+    probabilities: bool = Field(
+        True,
+        description="Send the probability of every digit in every cell after every step; then puzzles × steps may be "
+        f"{limits.PROBABILITY_STEPS:,} at most.",
+    )
+
+
+class SolvedPuzzle(BaseModel):
+    """One puzzle, and what the network made of it."""
+
+    puzzle: str
+    solved: bool
+    reason: str | None = Field(description="Why a puzzle that is not solved is not.")
+    answer: str = Field(description="81 digits; right only if solved.")
+    steps: int = Field(description="Steps of the start that counts: the one that solved it, or the first.")
+    starts: int
+    confidence: float = Field(description="Mean probability of the digits in empty cells.")
+    grids: list[str] = Field(description="The most probable digits after each step, 81 a step.")
+    decided: list[int] = Field(description=f"Cells with a digit of probability {DECIDED} or more, after each step.")
+    probabilities: list[list[list[float]]] | None = Field(description="Steps × 81 cells × 9 digits.")
+
+
+class SolveResponse(BaseModel):
+    puzzles: list[SolvedPuzzle]
+
+
+class Example(BaseModel):
+    name: str
+    puzzle: str
+
+
+def read_puzzle(text: str, name: str) -> np.ndarray:
+    """The givens, uint8 (81,)."""
+    cells = cells_of(text)
+    wrong = foreign_character(cells)
+    if len(cells) != CELLS:
+        wrong = f"{len(cells)} cells, but a puzzle has {CELLS}"
+    if wrong:
+        raise InputError(f"{name}: {wrong}.")
+    grid = np.frombuffer(cells.encode(), np.uint8) - np.uint8(ord("0"))
+    clash = describe_clash(grid)
+    if clash:
+        raise InputError(f"{name} contradicts itself: {clash}.")
+    return grid
+
+
+def _solve(network: nn.Module, request: SolveRequest) -> dict[str, Any]:
+    count = len(request.puzzles)
+    work, traced = count * request.steps * (request.restarts + 1), count * request.steps
+    if work > limits.PUZZLE_STEPS:
+        raise InputError(f"puzzles × steps × starts are {work:,}; at most {limits.PUZZLE_STEPS:,} fit in a request.")
+    if request.probabilities and traced > limits.PROBABILITY_STEPS:
+        raise InputError(
+            f"puzzles × steps are {traced:,}; at most {limits.PROBABILITY_STEPS:,} can be sent with probabilities."
+        )
+    names = ["The puzzle"] if count == 1 else [f"Puzzle {number}" for number in range(1, count + 1)]
+    puzzles = np.stack([read_puzzle(text, name) for text, name in zip(request.puzzles, names, strict=True)])
+    found = solve(
+        puzzles,
+        max_steps=request.steps,
+        restarts=request.restarts,
+        seed=request.seed,
+        network=network,
+        trace=True,
+    )
+    assert found.probabilities is not None
+    rows = []
+    for row, puzzle in enumerate(puzzles):
+        chances = found.probabilities[: found.steps[row], row]
+        solved = bool(found.valid[row])
+        rows.append(
+            {
+                "puzzle": grid_to_line(puzzle),
+                "solved": solved,
+                "reason": None if solved else _why_not(puzzle),
+                "answer": grid_to_line(found.grids[row]),
+                "steps": int(found.steps[row]),
+                "starts": int(found.starts[row]),
+                "confidence": round(float(found.confidence[row]), 4),
+                "grids": ["".join(map(str, digits)) for digits in (chances.argmax(-1) + 1).tolist()],
+                "decided": ((chances.max(-1) >= DECIDED) | (puzzle > 0)).sum(1).tolist(),
+                "probabilities": np.round(chances.astype(float), 3).tolist() if request.probabilities else None,
+            }
+        )
+    return {"puzzles": rows}
+
+
+def _why_not(puzzle: np.ndarray) -> str:
+    unknown = "The network found no solution, and whether there is one is hard to say."
+    return WHY_NOT.get(count_solutions(puzzle, (3, 3), most_nodes=limits.SEARCH_NODES), unknown)
+
+
+def _examples() -> list[dict[str, str]]:
+    easy = [
+        {"name": f"{81 - puzzle.count('.')} givens, no. {n}", "puzzle": puzzle} for n, puzzle in enumerate(EXAMPLES, 1)
+    ]
+    return [
+        *easy,
+        {"name": "Extreme: needs search", "puzzle": EXTREME},
+        {"name": "One that fails: no solution exists", "puzzle": IMPOSSIBLE},
+    ]
+
+
+def warm_up(network: nn.Module) -> None:
+    solve(EXAMPLES[0], network=network, max_steps=4, restarts=1, trace=True)
+    _why_not(np.zeros(CELLS, np.uint8))
+
+
+def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
+    api = APIRouter(prefix="/api/sudoku", tags=["Sudoku"])
+
+    @api.post("/solve", response_model=SolveResponse, responses=REFUSALS | MALFORMED, summary="Solve puzzles")
+    async def solve_puzzles(request: SolveRequest) -> Response:
+        """Every step of every puzzle, in one response."""
+        return await answer(pool, _solve, network, request)
+
+    @api.get("/examples", summary="Puzzles to begin with")
+    async def examples() -> list[Example]:
+        return [Example(**example) for example in _examples()]
+
+    return api

@@ -1,0 +1,90 @@
+// Ages: facts in words, and the age after each step.
+
+import { Latest, get, post } from "../api.js";
+import { barChart } from "../chart.js";
+import { h, labelled } from "../dom.js";
+import { stepsTable, verdict } from "../parts.js";
+import { Player } from "../player.js";
+import { shareButton, writeAddress } from "../share.js";
+
+const AGES = 100;
+
+export async function create(info, section) {
+  const latest = new Latest();
+  const told = verdict();
+  const player = new Player(showStep, 1);
+  const place = h("div", { class: "results" });
+  const story = h("textarea", { rows: 7, maxlength: 4000 });
+  const choice = h("select", {
+    onchange: () => {
+      story.value = choice.value;
+      ask();
+    },
+  });
+  const askButton = h("button", { type: "button", class: "primary", onclick: ask }, "Ask");
+  let found = null;
+  let table = null;
+  let chart = null;
+
+  section.append(
+    h("p", { class: "about" }, info.about, " ", h("span", { class: "size" }, `${info.parameters.toLocaleString("en")} parameters.`)),
+    h(
+      "div",
+      { class: "columns" },
+      h(
+        "div",
+        { class: "board" },
+        labelled("Example", choice),
+        labelled("Facts, and at the end the question", story),
+        h("p", { class: "hint" }, "Facts look like: Ann is 20. Ann is 4 years older than Bob. Bob is as old as Cleo. The question: How old is Cleo? Eight persons at most, ages from 0 to 99."),
+        h("div", { class: "buttons" }, askButton, shareButton()),
+      ),
+      h("div", { class: "side" }, told.element, player.element, place),
+    ),
+  );
+  const examples = await get("api/ages/examples");
+  for (const example of examples) choice.append(h("option", { value: example.story }, example.name));
+
+  function showStep(step) {
+    table.mark(step);
+    chart.show(found.distribution[step - 1], found.truth);
+  }
+
+  async function ask() {
+    player.clear();
+    place.replaceChildren();
+    writeAddress(info.task, shared());
+    told.plain("Thinking …");
+    try {
+      found = await latest.run((signal) => post("api/ages/ask", { story: story.value }, signal));
+      if (!found) return;
+      const choose = (step) => {
+        player.pause();
+        player.go(step);
+      };
+      table = stepsTable(found.steps, `${found.truth}`, choose);
+      chart = barChart(AGES, `How probable each age of ${found.person} is, in percent`, "age");
+      place.replaceChildren(h("h2", {}, `How old is ${found.person}? Probability in %`), chart.element, table.element);
+      const far = `${found.differences} difference${found.differences === 1 ? "" : "s"} away from the age given.`;
+      if (found.answer === found.truth) told.good(`${found.person} is ${found.answer}`, `Right; ${far}`);
+      else told.bad(`${found.person} is ${found.answer}, says the network`, `Wrong: the facts make it ${found.truth}; ${far}`);
+      player.load(found.steps.length);
+    } catch (error) {
+      told.bad("Not answered", error.message);
+    }
+  }
+
+  const shared = () => (story.value ? { story: story.value } : {});
+
+  return {
+    shared,
+    hide: () => player.pause(),
+    load: async (input) => {
+      const text = input.get("story");
+      if (text === null && story.value) return;
+      story.value = text ?? examples[0].story;
+      choice.value = story.value;
+      await ask();
+    },
+  };
+}

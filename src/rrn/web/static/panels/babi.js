@@ -1,0 +1,115 @@
+// bAbI: a story and a question; the answer after each step, and the facts shaded by how much they mattered.
+
+import { Latest, get, post } from "../api.js";
+import { h, labelled, percent } from "../dom.js";
+import { stepsTable, verdict } from "../parts.js";
+import { Player } from "../player.js";
+import { shareButton, writeAddress } from "../share.js";
+
+const MATTERS = 0.005;
+
+export async function create(info, section) {
+  const latest = new Latest();
+  const told = verdict();
+  const player = new Player((step) => table.mark(step), 1);
+  const place = h("div", { class: "results" });
+  const facts = h("textarea", { rows: 10, maxlength: 4000 });
+  const question = h("input", { type: "text", maxlength: 200, autocomplete: "off", onkeydown: (event) => event.key === "Enter" && ask() });
+  const choice = h("select", { onchange: take });
+  const askButton = h("button", { type: "button", class: "primary", onclick: ask }, "Ask");
+  let number = 0;
+  let examples = [];
+  let table = null;
+
+  section.append(
+    h("p", { class: "about" }, info.about, " ", h("span", { class: "size" }, `${info.parameters.toLocaleString("en")} parameters.`)),
+    h(
+      "div",
+      { class: "columns" },
+      h(
+        "div",
+        { class: "board" },
+        labelled("Example", choice),
+        labelled("Facts, oldest first", facts),
+        labelled("Question", question),
+        h("div", { class: "buttons" }, askButton, h("button", { type: "button", onclick: another }, "Another story"), shareButton()),
+      ),
+      h("div", { class: "side" }, told.element, player.element, place),
+    ),
+  );
+  await readExamples();
+
+  async function readExamples() {
+    examples = await get(`api/babi/examples?number=${number}`);
+    const chosen = choice.value || "1";
+    choice.replaceChildren(...examples.map((example) => h("option", { value: `${example.task}` }, `${example.task}. ${example.title}`)));
+    choice.value = chosen;
+  }
+
+  function chosen() {
+    return examples.find((example) => `${example.task}` === choice.value);
+  }
+
+  function take() {
+    facts.value = chosen().facts;
+    question.value = chosen().question;
+    ask();
+  }
+
+  async function another() {
+    number = (number + 1) % 1000;
+    await readExamples();
+    take();
+  }
+
+  async function ask() {
+    player.clear();
+    place.replaceChildren();
+    writeAddress(info.task, shared());
+    told.plain("Thinking …");
+    try {
+      const asked = { facts: facts.value, question: question.value };
+      const found = await latest.run((signal) => post("api/babi/ask", asked, signal));
+      if (!found) return;
+      const example = chosen();
+      const known = example && example.facts === facts.value && example.question === question.value ? example.answer : null;
+      table = stepsTable(found.steps, known, (step) => {
+        player.pause();
+        player.go(step);
+      });
+      place.replaceChildren(h("h2", {}, "The facts, shaded by how much they mattered"), factList(found.facts), table.element);
+      if (known === null) told.plain(found.answer, "The network's answer.");
+      else if (known === found.answer) told.good(found.answer, "Right.");
+      else told.bad(found.answer, `Wrong: it is ${known}.`);
+      player.load(found.steps.length);
+    } catch (error) {
+      told.bad("Not answered", error.message);
+    }
+  }
+
+  function factList(list) {
+    const items = list.map((fact) => {
+      const matters = fact.mattered >= MATTERS;
+      const item = h("li", { class: matters ? "matters" : "" }, h("span", {}, fact.text), matters && h("span", { class: "share-of" }, percent(fact.mattered)));
+      item.style.setProperty("--mattered", fact.mattered);
+      return item;
+    });
+    return h("div", {}, h("ol", { class: "facts" }, items), h("p", { class: "hint" }, "Beside a fact: how far the answer's probability falls without it."));
+  }
+
+  const shared = () => (facts.value ? { facts: facts.value, question: question.value } : {});
+
+  return {
+    shared,
+    hide: () => player.pause(),
+    load: async (input) => {
+      if (input.get("facts") === null) {
+        if (!facts.value) take();
+        return;
+      }
+      facts.value = input.get("facts");
+      question.value = input.get("question") ?? "";
+      await ask();
+    },
+  };
+}

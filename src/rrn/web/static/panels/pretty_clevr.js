@@ -1,0 +1,190 @@
+// Pretty-CLEVR: click an object, choose jumps, and see where the network thinks they lead.
+
+import { Latest, get, post } from "../api.js";
+import { freshId, h, labelled, s } from "../dom.js";
+import { stepsTable, verdict } from "../parts.js";
+import { Player } from "../player.js";
+import { shareButton, writeAddress } from "../share.js";
+
+const MOST_JUMPS = 7;
+const RING = 8;
+const SHORT = 26;
+const LARGEST_SEED = 2 ** 32 - 1;
+
+export async function create(info, section) {
+  const latest = new Latest();
+  const told = verdict();
+  const player = new Player(showStep, 1);
+  const place = h("div", { class: "results" });
+  const scenePlace = h("div", { class: "scene" });
+  const jumps = h("input", { type: "range", min: 0, max: MOST_JUMPS, value: 3, oninput: () => ask() });
+  const jumpsShown = h("output");
+  const truePath = h("input", { type: "checkbox", id: freshId("path"), onchange: drawPath });
+  const by = h("select", { onchange: () => ask() }, h("option", { value: "colour" }, "its colour; the answer is a shape"), h("option", { value: "shape" }, "its shape; the answer is a colour"));
+  let scene = null;
+  let shapes = [];
+  let pathLayer = null;
+  let ring = null;
+  let start = 0;
+  let found = null;
+  let table = null;
+
+  section.append(
+    h("p", { class: "about" }, info.about, " ", h("span", { class: "size" }, `${info.parameters.toLocaleString("en")} parameters.`)),
+    h(
+      "div",
+      { class: "columns" },
+      h(
+        "div",
+        { class: "board" },
+        scenePlace,
+        h("p", { class: "hint" }, "Choose the object to start at. The dashed ring is the start, the solid one the network's answer at the step shown."),
+      ),
+      h(
+        "div",
+        { class: "side" },
+        h("div", { class: "field" }, labelled("Jumps", jumps), jumpsShown),
+        labelled("Name the start by", by),
+        h("p", { class: "check" }, truePath, h("label", { for: truePath.id }, "Show the true path")),
+        h("div", { class: "buttons" }, h("button", { type: "button", class: "primary", onclick: newScene }, "New scene"), shareButton()),
+        told.element,
+        player.element,
+        place,
+      ),
+    ),
+  );
+
+  async function newScene() {
+    await openScene(Math.floor(Math.random() * 1e6));
+    await ask();
+  }
+
+  async function openScene(seed) {
+    scene = await get(`api/pretty-clevr/scene?seed=${seed}`);
+    found = null;
+    start = Math.min(start, scene.objects.length - 1);
+    pathLayer = s("g", { class: "path", "aria-hidden": "true" });
+    ring = s("circle", { class: "ring answer", r: RING, visibility: "hidden" });
+    const startRing = s("circle", { class: "ring start", r: RING });
+    shapes = scene.objects.map((object, index) =>
+      s(
+        "polygon",
+        {
+          class: "object",
+          role: "button",
+          tabindex: 0,
+          "aria-label": `${object.colour} ${object.shape}`,
+          fill: object.fill,
+          points: object.outline.map((corner) => corner.join(",")).join(" "),
+          onclick: () => choose(index),
+          onkeydown: (event) => {
+            if (event.key !== "Enter" && event.key !== " ") return;
+            event.preventDefault();
+            choose(index);
+          },
+        },
+        s("title", {}, `${object.colour} ${object.shape}`),
+      ),
+    );
+    scenePlace.replaceChildren(
+      s("svg", { viewBox: "0 0 100 100", role: "group", "aria-label": "A scene of eight objects" }, startRing, ring, shapes, pathLayer),
+    );
+    scenePlace.startRing = startRing;
+  }
+
+  function choose(index) {
+    start = index;
+    ask();
+  }
+
+  function around(circle, object) {
+    circle.setAttribute("cx", object.x);
+    circle.setAttribute("cy", object.y);
+  }
+
+  function drawPath() {
+    pathLayer.replaceChildren();
+    if (!truePath.checked || !found) return;
+    const visited = found.path.map((index) => scene.objects[index]);
+    visited.slice(1).forEach((to, jump) => {
+      const from = visited[jump];
+      const [dx, dy] = [to.x - from.x, to.y - from.y];
+      const length = Math.hypot(dx, dy);
+      const [ux, uy] = [dx / length, dy / length];
+      const tip = [to.x - 6.5 * ux, to.y - 6.5 * uy];
+      const corner = (side) => [tip[0] - 3 * ux + side * 1.7 * uy, tip[1] - 3 * uy - side * 1.7 * ux].join(",");
+      const aside = length < SHORT ? 4.6 : 0;
+      const middle = [from.x + dx * 0.48 - aside * uy, from.y + dy * 0.48 + aside * ux];
+      pathLayer.append(
+        s("path", { class: "shaft", d: `M${from.x + 6.5 * ux} ${from.y + 6.5 * uy}L${tip[0] - 2 * ux} ${tip[1] - 2 * uy}` }),
+        s("polygon", { class: "tip", points: [tip.join(","), corner(1), corner(-1)].join(" ") }),
+        s("circle", { class: "count", cx: middle[0], cy: middle[1], r: 2.6 }),
+        s("text", { x: middle[0], y: middle[1] + 1.3, "text-anchor": "middle" }, `${jump + 1}`),
+      );
+    });
+  }
+
+  function showStep(step) {
+    table.mark(step);
+    const name = found.steps[step - 1].guesses[0].answer;
+    const object = scene.objects.find(({ colour, shape }) => colour === name || shape === name);
+    ring.setAttribute("visibility", object ? "visible" : "hidden");
+    if (object) around(ring, object);
+  }
+
+  async function ask() {
+    const object = scene.objects[start];
+    const count = Number(jumps.value);
+    jumpsShown.textContent = `${count}`;
+    player.clear();
+    shapes.forEach((shape, index) => shape.setAttribute("aria-pressed", index === start));
+    around(scenePlace.startRing, object);
+    ring.setAttribute("visibility", "hidden");
+    found = null;
+    drawPath();
+    writeAddress(info.task, shared());
+    const name = by.value === "colour" ? object.colour : object.shape;
+    try {
+      const asked = { seed: scene.seed, start: name, jumps: count };
+      const result = await latest.run((signal) => post("api/pretty-clevr/ask", asked, signal));
+      if (!result) return;
+      found = result;
+      table = stepsTable(found.steps, found.truth, (step) => {
+        player.pause();
+        player.go(step);
+      });
+      place.replaceChildren(table.element);
+      const asking = `${name}, ${count} jump${count === 1 ? "" : "s"}`;
+      if (found.answer === found.truth) told.good(`${asking}: ${found.answer}`, "Right.");
+      else told.bad(`${asking}: ${found.answer}`, `Wrong: it is ${found.truth}.`);
+      drawPath();
+      player.load(found.steps.length);
+    } catch (error) {
+      told.bad("Not answered", error.message);
+    }
+  }
+
+  const shared = () => (scene ? { seed: scene.seed, start, jumps: jumps.value, by: by.value } : {});
+  const within = (text, low, high, otherwise) => {
+    const value = Number(text ?? otherwise);
+    return Number.isInteger(value) && value >= low && value <= high ? value : otherwise;
+  };
+
+  return {
+    shared,
+    hide: () => player.pause(),
+    load: async (input) => {
+      if (input.get("seed") === null && scene) return;
+      start = within(input.get("start"), 0, 7, 0);
+      jumps.value = within(input.get("jumps"), 0, MOST_JUMPS, 3);
+      by.value = input.get("by") === "shape" ? "shape" : "colour";
+      try {
+        await openScene(within(input.get("seed"), 0, LARGEST_SEED, 7));
+      } catch (error) {
+        told.bad("No scene", error.message);
+        return;
+      }
+      await ask();
+    },
+  };
+}

@@ -1,0 +1,55 @@
+// What several panels share: the verdict and the table of answers by step.
+
+import { h, percent } from "./dom.js";
+
+// A live region: what it says is also read out.
+export function verdict() {
+  const element = h("div", { class: "verdict", role: "status", "aria-live": "polite" });
+  const say = (kind, headline, detail = "") => {
+    element.className = `verdict ${kind}`;
+    element.replaceChildren(h("strong", {}, headline), detail ? h("p", {}, detail) : "");
+  };
+  return {
+    element,
+    good: (headline, detail) => say("good", headline, detail),
+    bad: (headline, detail) => say("bad", headline, detail),
+    plain: (headline, detail) => say("plain", headline, detail),
+    clear: () => {
+      element.className = "verdict";
+      element.replaceChildren();
+    },
+  };
+}
+
+// A row a step with the best answer and its runners-up; `mark(step)` sets the row of a step apart.
+export function stepsTable(steps, truth, onchoose) {
+  const rows = steps.map(({ step, guesses }) => {
+    const [best, ...others] = guesses;
+    const bar = h("span", { class: "meter", "aria-hidden": "true" }, h("span"));
+    bar.firstChild.style.width = `${100 * best.probability}%`;
+    const runners = others.filter((guess) => guess.probability >= 0.001);
+    const row = h(
+      "tr",
+      { class: best.answer === truth ? "right" : "" },
+      h("td", {}, h("button", { type: "button", class: "plain", "aria-label": `Show step ${step}`, onclick: () => onchoose(step) }, `${step}`)),
+      h("td", { class: "answer" }, best.answer),
+      h("td", { class: "probability" }, bar, percent(best.probability)),
+      h("td", { class: "others" }, runners.map((guess) => `${guess.answer} (${percent(guess.probability)})`).join(", ") || "none"),
+    );
+    return row;
+  });
+  const head = ["Step", "Answer", "Probability", "Runners-up"].map((text) => h("th", { scope: "col" }, text));
+  const element = h(
+    "div",
+    { class: "table" },
+    h("table", {}, h("caption", {}, "The answer after each step"), h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)),
+  );
+  const mark = (step) =>
+    rows.forEach((row, index) => {
+      const here = index === step - 1;
+      row.classList.toggle("here", here);
+      if (here) row.setAttribute("aria-current", "step");
+      else row.removeAttribute("aria-current");
+    });
+  return { element, mark };
+}

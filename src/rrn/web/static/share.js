@@ -1,0 +1,27 @@
+// The address carries the panel and its input: #sudoku?puzzle=…
+
+import { h } from "./dom.js";
+
+export function readAddress() {
+  const [task, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
+  return { task, input: new URLSearchParams(query) };
+}
+
+export function writeAddress(task, input = {}) {
+  const query = new URLSearchParams(input).toString();
+  history.replaceState(null, "", `#${task}${query ? `?${query}` : ""}`);
+}
+
+export function shareButton() {
+  const said = h("span", { class: "said", role: "status" });
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(location.href);
+      said.textContent = "Copied.";
+    } catch {
+      said.textContent = "Copy the address of this page.";
+    }
+    setTimeout(() => (said.textContent = ""), 4000);
+  };
+  return h("span", { class: "share" }, h("button", { type: "button", onclick: copy }, "Copy link"), said);
+}

@@ -1,0 +1,98 @@
+"""rrn serve: how it starts, listens and ends."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rrn.tasks.sudoku.examples import EXAMPLES
+
+Call = Callable[..., tuple[int, str, str]]
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(process: "subprocess.Popen[str]") -> float:
+    """What a process has used of a processor: on a busy machine the clock on the wall says nothing."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    command = [sys.executable, "-m", "rrn", "serve", "--port", "0", "--workers", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.match(r"rrn: serving at (http://127\.0\.0\.1:\d+) after [\d.]+ s; Ctrl\+C ends it\n", line)
+        assert found, line + process.stderr.read()
+        yield process, found[1]
+        process.kill()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc to read a process's time from")
+def test_it_starts_in_5_seconds_and_solves_in_1(served: tuple["subprocess.Popen[str]", str]) -> None:
+    process, url = served
+    started = cpu_seconds(process)
+    assert started < 5
+    urllib.request.urlopen(f"{url}/api/panels", timeout=60).read()
+    body = json.dumps({"puzzles": [EXAMPLES[0]], "restarts": 8}).encode()
+    request = urllib.request.Request(f"{url}/api/sudoku/solve", body, {"content-type": "application/json"})
+    (found,) = json.load(urllib.request.urlopen(request, timeout=60))["puzzles"]
+    warm_up_and_solve = cpu_seconds(process) - started
+    before = cpu_seconds(process)
+    json.load(urllib.request.urlopen(request, timeout=60))
+    assert found["solved"]
+    assert cpu_seconds(process) - before < 1
+    assert warm_up_and_solve < 5
+
+
+def test_it_listens_on_loopback_alone(served: tuple["subprocess.Popen[str]", str]) -> None:
+    port = int(served[1].rsplit(":", 1)[1])
+    addresses = {info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    for address in addresses - {"127.0.0.1"}:
+        with socket.socket() as knocking, pytest.raises(OSError, match="refused"):
+            knocking.connect((str(address), port))
+
+
+def test_a_port_in_use_is_named(served: tuple["subprocess.Popen[str]", str], call: Call) -> None:
+    port = served[1].rsplit(":", 1)[1]
+    code, _, err = call("serve", "--port", port)
+    assert code == 2
+    assert err.startswith(f"rrn: cannot listen at 127.0.0.1, port {port} (")
+    assert "--port 0 takes a free one" in err
+
+
+def test_control_c_ends_it(served: tuple["subprocess.Popen[str]", str]) -> None:
+    process, _ = served
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) in (0, 130)
+    assert process.stderr is not None
+    assert "Traceback" not in process.stderr.read()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--port", "65536"], "rrn: --port: expected 0 to 65535, got 65536\n"),
+        (["--workers", "0"], "rrn: --workers: expected at least 1, got 0\n"),
+        (["--host", "no.such.host.invalid"], "rrn: cannot listen at no.such.host.invalid, port 8000 ("),
+    ],
+)
+def test_mistakes_are_named(arguments: list[str], message: str, call: Call) -> None:
+    code, out, err = call("serve", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(message)
+
+
+def test_without_the_extra_it_says_what_to_install(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    code, _, err = call("serve", "--port", "0")
+    assert (code, err) == (2, "rrn: serving needs the extra 'web': pip install 'rrn[web]'\n")

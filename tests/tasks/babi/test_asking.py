@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from rrn.errors import InputError
+from rrn.tasks.babi.asking import ask
+from rrn.tasks.babi.vocabulary import WORD_IDS, WORDS
+
+
+class LastPlaceOfMary(nn.Module):
+    """Answers with the last word of the last fact that begins with Mary, nine tenths sure; 'nothing' if none does."""
+
+    def forward(self, batch: dict[str, Tensor], *, steps: int, state: object = None) -> tuple[Tensor, None]:
+        logits = torch.zeros(steps, len(batch["words"]), len(WORDS))
+        for row, (words, count) in enumerate(zip(batch["words"], batch["fact_counts"], strict=True)):
+            said = WORD_IDS["nothing"]
+            for fact in words[:count]:
+                if fact[0] == WORD_IDS["mary"] + 1:
+                    said = int(fact[fact > 0][-1]) - 1
+            logits[:, row, said] = float(np.log(9 * (len(WORDS) - 1)))
+        return logits, None
+
+
+FACTS = ["Mary went to the kitchen.", "John went to the garden.", "Mary went to the office.", "John moved to the park."]
+
+
+def test_the_answer_and_the_facts_it_comes_from() -> None:
+    answer = ask(LastPlaceOfMary(), FACTS, "Where is Mary?", steps=3, max_facts=20)
+    assert answer.word == "office"
+    assert answer.probabilities.shape == (3, len(WORDS))
+    assert answer.probabilities[-1, WORD_IDS["office"]] == pytest.approx(0.9)
+    np.testing.assert_allclose(answer.importance, [0, 0, 0.9, 0], atol=0.01)
+
+
+def test_only_the_last_facts_are_read() -> None:
+    answer = ask(LastPlaceOfMary(), FACTS, "Where is Mary?", steps=1, max_facts=1)
+    assert answer.word == "nothing"
+    assert answer.facts == FACTS[-1:]
+    assert answer.importance.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("facts", "question", "named"),
+    [
+        (["Mary went to the kitchn."], "Where is Mary?", "'kitchn'; did you mean 'kitchen'"),
+        (["Mary went to the kitchen."], "Where is xyzzy?", "'xyzzy'; bAbI has only 177 words"),
+        ([], "Where is Mary?", "no facts"),
+        (["Mary went to the kitchen."], " ", "the question: empty"),
+    ],
+)
+def test_what_cannot_be_asked_is_named(facts: list[str], question: str, named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        ask(LastPlaceOfMary(), facts, question, steps=1, max_facts=20)

@@ -1,0 +1,214 @@
+"""Training: places in a batch that get a new puzzle when theirs is solved or given up."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from rrn import tasks
+from rrn.errors import InputError
+from rrn.pretrained import from_pretrained
+from rrn.tasks.sudoku import experiment as room
+from rrn.tasks.sudoku.experiment import SudokuExperiment
+from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.grid import grid_to_line, solves
+from rrn.tasks.sudoku.presets import SudokuPreset
+from rrn.tasks.sudoku.symmetry import fingerprints
+from rrn.training.checkpoints import load_checkpoint
+from rrn.training.experiment import Carry, Shard, seeded
+from rrn.training.trainer import train
+from rrn.updates import State
+
+TINY = SudokuPreset(
+    name="tiny",
+    about="",
+    hidden=8,
+    message_width=4,
+    layer_width=24,
+    steps=6,
+    segment=2,
+    slot_steps=(6, 12),
+    batch_size=4,
+    updates=5,
+    warmup=0,
+    schedule="constant",
+    extra_givens=(10, 10),
+)
+
+
+def tiny(**changes: object) -> SudokuExperiment:
+    return SudokuExperiment(dataclasses.replace(TINY, **changes))  # type: ignore[arg-type]
+
+
+def carried(experiment: SudokuExperiment, ages: list[int], limit: int = 12) -> Carry:
+    """A batch in full swing, with a state of ones."""
+    batch = experiment.begin(seeded(0), Shard()).batch
+    batch["age"], batch["limit"] = torch.tensor(ages), torch.full((len(ages),), limit)
+    state = State(torch.ones(len(ages) * 729, 24), (torch.ones(len(ages) * 729, 8),))
+    return Carry(batch, state, 8)
+
+
+def answers(batch: dict[str, Tensor], right: list[list[bool]]) -> Tensor:
+    """Logits (steps, puzzles · 81, 9) that are right at the steps and for the puzzles said, and one cell off else."""
+    outputs = []
+    for row in right:
+        said = batch["solution"] - 1
+        said = torch.where(torch.tensor(row)[:, None], said, torch.cat([(said[:, :1] + 1) % 9, said[:, 1:]], dim=1))
+        outputs.append(F.one_hot(said.flatten(), 9).float())
+    return torch.stack(outputs)
+
+
+def test_a_batch_of_slots() -> None:
+    batch = tiny().begin(seeded(0), Shard()).batch
+    assert {name: tuple(tensor.shape) for name, tensor in batch.items()} == {
+        "puzzle": (4, 81), "solution": (4, 81), "age": (4,), "limit": (4,)
+    }  # fmt: skip
+    assert solves(batch["solution"].numpy(), batch["puzzle"].numpy()).all()
+    assert batch["age"].tolist() == [0] * 4
+    half = tiny().begin(seeded(0), Shard(1, 2)).batch
+    assert torch.equal(half["puzzle"], batch["puzzle"][2:])
+
+
+def test_solved_puzzles_are_replaced_and_their_state_set_back() -> None:
+    experiment = tiny()
+    carry = carried(experiment, [2, 2, 2, 2])
+    outputs = answers(carry.batch, [[True, True, False, False], [True, False, True, False]])
+    after = experiment.proceed(carry, outputs, seeded(1), Shard())
+    assert after is not None
+    assert after.state is not None
+    replaced = [True, False, False, False]  # right at the first and at the last step of the segment
+    changed = (after.batch["puzzle"] != carry.batch["puzzle"]).any(1)
+    assert changed.tolist() == replaced
+    assert after.batch["age"].tolist() == [0, 4, 4, 4]
+    assert solves(after.batch["solution"].numpy(), after.batch["puzzle"].numpy()).all()
+    for part in (after.state.h, *after.state.memory):
+        assert part.view(4, -1).eq(0).all(1).tolist() == replaced
+        assert part.view(4, -1)[1:].eq(1).all()
+    assert carry.state.h.eq(1).all(), "what was handed over is left alone"
+    assert carry.batch["age"].tolist() == [2, 2, 2, 2]
+
+
+def test_puzzles_that_take_too_long_are_given_up() -> None:
+    experiment = tiny()
+    carry = carried(experiment, [9, 10, 11, 0])
+    after = experiment.proceed(carry, answers(carry.batch, [[False] * 4] * 2), seeded(1), Shard())
+    assert after is not None
+    assert after.batch["age"].tolist() == [11, 0, 0, 2]
+    nothing = experiment.proceed(
+        carried(experiment, [0] * 4), answers(carry.batch, [[False] * 4] * 2), seeded(1), Shard()
+    )
+    assert nothing is not None
+    assert torch.equal(nothing.batch["puzzle"], carry.batch["puzzle"])
+
+
+@pytest.mark.parametrize(("progress", "limit"), [(0.0, 6), (0.5, 9), (1.0, 12), (1.3, 12)])
+def test_limits_grow_as_training_goes_on(progress: float, limit: int) -> None:
+    experiment = tiny()
+    experiment.progress = progress
+    assert experiment.sample(seeded(0))["limit"].tolist() == [limit] * 4
+    carry = carried(experiment, [11, 0, 0, 0])
+    after = experiment.proceed(carry, answers(carry.batch, [[False] * 4] * 2), seeded(1), Shard())
+    assert after is not None
+    assert after.batch["limit"].tolist() == [limit, 12, 12, 12]
+
+
+def test_an_update_runs_a_segment_and_without_slots_a_batch_has_its_steps() -> None:
+    slots, plain = tiny(), tiny(slot_steps=None)
+    assert slots.steps_of(Carry({}, None, 100)) == 2
+    assert plain.steps_of(Carry({}, None, 5)) == 1
+    assert set(plain.sample(seeded(0))) == {"puzzle", "solution"}
+    assert plain.proceed(Carry({}, None, 6), torch.zeros(0), seeded(0), Shard()) is None
+
+
+def test_noise_is_put_on_some_of_the_puzzles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "SHAKEN", 0.5)
+    experiment = tiny(noise=0.5, batch_size=16)
+    carry = carried(experiment, [2] * 16)
+    after = experiment.proceed(carry, answers(carry.batch, [[False] * 16] * 2), seeded(4), Shard())
+    assert after is not None
+    assert after.state is not None
+    assert torch.equal(after.state.h, carry.state.h)
+    by_puzzle = (after.state.memory[0] - carry.state.memory[0]).view(16, -1)
+    shaken = by_puzzle.ne(0).any(1)
+    assert 0 < int(shaken.sum()) < 16
+    assert float(by_puzzle[shaken].std()) == pytest.approx(0.5, rel=0.05)
+
+
+def write_pool(path: Path) -> tuple[Path, int]:
+    """A pool of one puzzle, and the fingerprint of its grid."""
+    puzzles, solutions = generate(1, np.random.default_rng(77))
+    path.write_text(f"{grid_to_line(puzzles[0])},{grid_to_line(solutions[0])}\n")
+    return path, int(fingerprints(solutions)[0])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_a_share_of_the_puzzles_comes_from_the_pool(share: float, tmp_path: Path) -> None:
+    pool, grid = write_pool(tmp_path / "pool.csv")
+    experiment = tiny(pool=pool, pool_share=share, pool_extra_givens=(3, 3))
+    puzzles, solutions = experiment.draw(200, seeded(0))
+    assert solves(solutions, puzzles).all()
+    pooled = fingerprints(solutions) == grid
+    assert pooled.mean() == pytest.approx(share, abs=0.1)
+    givens = (puzzles[pooled] > 0).sum(1)
+    assert len(set(givens)) <= 1
+    if 0 < share < 1:
+        assert not pooled[: pooled.sum()].all(), "mixed, not one after the other"
+
+
+def test_the_same_update_draws_the_same_puzzles() -> None:
+    one, two, other = (tiny().sample(seeded(0, 1, update))["puzzle"] for update in (5, 5, 6))
+    assert torch.equal(one, two)
+    assert not torch.equal(one, other)
+
+
+def test_the_loss_is_of_empty_cells_at_every_step() -> None:
+    experiment = tiny()
+    batch = experiment.sample(seeded(0))
+    outputs = torch.randn(2, 4 * 81, 9)
+    empty = (batch["puzzle"] == 0).flatten()
+    targets = batch["solution"].flatten() - 1
+    each = [F.cross_entropy(output[empty], targets[empty]) for output in outputs]
+    torch.testing.assert_close(experiment.loss(outputs, batch), sum(each) / 2)
+    torch.testing.assert_close(tiny(loss="last").loss(outputs, batch), each[1])
+    paper = SudokuExperiment(tasks.find_preset("sudoku-paper"))
+    with_empty_class = torch.randn(2, 4 * 81, 10)
+    expected = sum(F.cross_entropy(output, targets + 1) for output in with_empty_class) / 2
+    torch.testing.assert_close(paper.loss(with_empty_class, batch), expected)
+
+
+def test_what_is_measured_in_training() -> None:
+    experiment = tiny()
+    batch = experiment.sample(seeded(0))
+    measured = experiment.measure(answers(batch, [[False] * 4, [True, True, True, False]]), batch)
+    assert measured == {"cells": pytest.approx(1 - 1 / (4 * 81)), "solved": 0.75}
+
+
+def test_a_resumed_run_is_an_uninterrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "VALIDATION", 4)
+    fixed = {"slot_steps": (4, 4), "noise": 0.3, "validate_every": 100}
+    train(tiny(**fixed, updates=6), tmp_path / "whole", quiet=True)
+    train(tiny(**fixed, updates=3), tmp_path / "parts", quiet=True)
+    train(tiny(**fixed, updates=6), tmp_path / "parts", quiet=True)
+    (whole, _), (parts, _) = (load_checkpoint(tmp_path / run) for run in ("whole", "parts"))
+    assert whole.keys() == parts.keys()
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+    torch.manual_seed(0)
+    untrained = tiny().network().state_dict()
+    assert not any(torch.equal(whole[f"network.{name}"], untrained[name]) for name in untrained)
+
+
+def test_validation_counts_solved_puzzles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "VALIDATION", 6)
+    figures = tiny().validate(from_pretrained("sudoku")[0])
+    assert set(figures) == {"score", "solved", "cells"}
+    assert figures["score"] == pytest.approx(figures["solved"] + 0.01 * figures["cells"])
+    assert 0.3 < figures["cells"] <= 1
+
+
+def test_slots_are_for_the_candidate_network() -> None:
+    with pytest.raises(InputError, match="--slot-steps: only the network on the candidate graph"):
+        SudokuExperiment(dataclasses.replace(tasks.find_preset("sudoku-paper"), slot_steps=(4, 8)))

@@ -1,0 +1,63 @@
+"""Every block of Python in README.md and docs/ runs, and every command in them exists."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from rrn.cli import COMMANDS
+from rrn.tasks import presets
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, *languages: str) -> list[tuple[int, str]]:
+    """The line on which each block begins, and its text."""
+    text = page.read_text()
+    return [(text[: m.start(2)].count("\n"), m[2]) for m in BLOCK.finditer(text) if m[1] in languages]
+
+
+def commands(page: Path) -> list[str]:
+    lines = [line.removeprefix("$ ") for _, block in blocks(page, "", "console") for line in block.splitlines()]
+    return [line.split("  #")[0].strip() for line in lines if re.match(r"(rrn|make|python) ", line)]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_python_in_the_docs_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From top to bottom, as one program; errors name the line of the page."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__docs__"}
+    for line, code in blocks(page, "python"):
+        exec(compile("\n" * line + code, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands(page)], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_commands_in_the_docs_exist(page: Path) -> None:
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for command in commands(page):
+        program, first, *rest = shlex.split(command)
+        if program == "rrn":
+            assert first in COMMANDS or first.startswith("-"), command
+            if first in ("train", "evaluate"):
+                assert rest[0] in presets(), command
+        elif program == "make":
+            assert first in targets, command
+        elif first == "-m":
+            assert (ROOT / rest[0]).is_dir() or rest[0] in ("pip", "venv"), command
+        else:
+            assert (ROOT / first).is_file(), command
+
+
+def test_the_guide_shows_what_the_examples_reached() -> None:
+    """No placeholder is left, and every example is listed."""
+    guide = (ROOT / "docs" / "your-own-graph.md").read_text()
+    for example in (ROOT / "examples").glob("[!_]*.py"):
+        assert f"`examples/{example.name}`" in guide, example.name
+    assert not re.findall(r"\| [A-Z]{4,} \|", guide)

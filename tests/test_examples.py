@@ -1,0 +1,73 @@
+"""The examples, trained for seconds instead of minutes: what they claim shows already."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from examples import graph_colouring, shortest_paths
+
+from rrn import RRN
+
+RESULTS = Path(__file__).parent.parent / "results"
+
+
+def test_more_steps_answer_longer_paths() -> None:
+    network = shortest_paths.train(200, batch_size=8)
+    accuracy = shortest_paths.evaluate(network, graphs=20, nodes=100, steps=[8, 32])
+    assert accuracy["8 steps"]["0-8"] > 0.9
+    assert accuracy["8 steps"]["17-32"] < 0.7
+    assert accuracy["32 steps"]["17-32"] > 0.85
+
+
+def test_distances_by_hand() -> None:
+    x = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    path = torch.tensor([[0, 1, 2, 2], [1, 2, 3, 4]])
+    far = shortest_paths.distances(x, torch.cat([path, path.flip(0)], dim=1))
+    assert far.tolist() == [[0, 3], [1, 2], [2, 1], [3, 0], [3, 2]]
+    assert shortest_paths.answers(far).tolist() == [0, 0, 1, 1, 1]
+
+
+def test_colouring_is_learned_without_labels() -> None:
+    torch.manual_seed(0)
+    untrained = graph_colouring.evaluate(RRN(graph_colouring.NOISE, 48, 3), graphs=50, nodes=12, steps=32, tries=4)
+    network = graph_colouring.train(120, steps=8, batch_size=8)
+    trained = graph_colouring.evaluate(network, graphs=50, nodes=12, steps=32, tries=4)
+    assert trained[-1] > max(0.25, 2 * untrained[-1])
+
+
+def test_graphs_to_colour_can_be_coloured_and_have_both_directions() -> None:
+    generator = torch.Generator().manual_seed(0)
+    _, edge_index = graph_colouring.random_graph(12, generator)
+    assert edge_index.shape == (2, 48)
+    pairs = set(map(tuple, edge_index.T.tolist()))
+    assert {(b, a) for a, b in pairs} == pairs
+    assert all(a != b for a, b in pairs)
+
+
+def test_digits_are_read_and_sudokus_solved_without_a_label_of_an_image() -> None:
+    digit_sudoku = pytest.importorskip("examples.digit_sudoku")
+    network = digit_sudoku.train(300, steps=3, batch_size=24, extra=range(6, 10))
+    assert digit_sudoku.evaluate(network, count=500, extra=9)["solved"] > 0.4
+
+
+def test_test_images_and_test_solutions_are_never_trained_on() -> None:
+    digit_sudoku = pytest.importorskip("examples.digit_sudoku")
+    for training, testing in zip(digit_sudoku.load_images(False), digit_sudoku.load_images(True), strict=True):
+        assert len(testing) > 30
+        assert len(training) > 3 * len(testing)
+    (_, training), (_, testing) = (
+        digit_sudoku.make_puzzles(400, 0, test, seed) for test, seed in [(False, 0), (True, 1)]
+    )
+    assert len(testing) > 50
+    assert not set(map(tuple, training.tolist())) & set(map(tuple, testing.tolist()))
+
+
+def test_published_results_hold_what_the_guide_claims() -> None:
+    examples = json.loads((RESULTS / "examples.json").read_text())
+    assert set(examples) == {"graph_colouring", "shortest_paths", "digit_sudoku"}
+    assert all(example["processor_minutes"] < 3 for example in examples.values())
+    assert examples["digit_sudoku"]["result"]["4 extra givens"]["solved"] >= 0.95
+    assert examples["shortest_paths"]["result"]["32 steps"]["17-32"] > 0.99
+    sizes = json.loads((RESULTS / "sudoku_sizes.json").read_text())["sizes"]
+    assert set(sizes) == {"4x4", "6x6", "9x9", "16x16"}

@@ -1,0 +1,79 @@
+"""`RRN.save_pretrained` and `from_pretrained`: networks of your own, without a preset."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from rrn import RRN, InputError
+from rrn.updates import LSTMUpdate
+
+SETTINGS: dict[str, Any] = {
+    "features": 3,
+    "hidden": 6,
+    "outputs": 2,
+    "edge_features": 1,
+    "update": "gru",
+    "readout": "graph",
+    "aggregate": ("sum", "max"),
+    "encoder_layers": 2,
+}
+GRAPH = (torch.randn(4, 3), torch.tensor([[0, 1, 2], [1, 2, 3]]), torch.randn(3, 1))
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    network = RRN(**SETTINGS).eval()
+    network.save_pretrained(tmp_path / "mine")
+    again = RRN.from_pretrained(tmp_path / "mine")
+    assert not again.training
+    assert again.settings == network.settings
+    assert torch.equal(again(*GRAPH, steps=3), network(*GRAPH, steps=3))
+    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_the_layout_is_that_of_the_hub_mixin_both_ways(tmp_path: Path) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+
+    class OnHub(hub.PyTorchModelHubMixin, RRN):  # type: ignore[misc, name-defined]
+        pass
+
+    network = RRN(**SETTINGS).eval()
+    network.save_pretrained(tmp_path / "ours")
+    theirs = OnHub.from_pretrained(tmp_path / "ours")
+    assert torch.equal(theirs(*GRAPH, steps=3), network(*GRAPH, steps=3))
+    theirs.save_pretrained(tmp_path / "theirs")
+    back = RRN.from_pretrained(tmp_path / "theirs")
+    assert torch.equal(back(*GRAPH, steps=3), network(*GRAPH, steps=3))
+
+
+def test_the_names_of_weights_stay() -> None:
+    pairs = ["bias", "weight"]
+    common = [f"{part}.mlp.linears.{i}.{p}" for part in ("message", "update.reader") for i in (0, 1) for p in pairs]
+    common += [f"encoder.linears.{i}.{p}" for i in (0, 1) for p in pairs]
+    common += [f"readout.mlp.linears.0.{p}" for p in pairs]
+    own = {
+        "lstm": ["update.gates.weight", "update.gates.bias"],
+        "gru": [f"update.cell.{kind}_{of}" for kind in ("weight", "bias") for of in ("ih", "hh")],
+        "mlp": [],
+    }
+    for update, names in own.items():
+        assert sorted(RRN(3, 6, 2, update=update).state_dict()) == sorted(common + names)
+
+
+def test_parts_of_your_own_cannot_be_written(tmp_path: Path) -> None:
+    network = RRN(3, 6, 2, update=LSTMUpdate(6))
+    with pytest.raises(InputError, match=r"a message, update or readout of your own.*PyTorchModelHubMixin"):
+        network.save_pretrained(tmp_path)
+
+
+def test_weights_of_a_preset_are_pointed_to_their_loader() -> None:
+    with pytest.raises(InputError, match=r"ages: the weights of a preset; load them with rrn\.pretrained"):
+        RRN.from_pretrained("ages")
+
+
+def test_foreign_settings_are_named(tmp_path: Path) -> None:
+    RRN(3, 6, 2).save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"depth": 3}')
+    with pytest.raises(InputError, match=r"config\.json: not the settings of a RRN .*depth"):
+        RRN.from_pretrained(tmp_path)

@@ -1,0 +1,98 @@
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from rrn import tasks
+from rrn.pretrained import save_pretrained, shipped
+from rrn.web.app import create_app
+from rrn.web.panels import PANELS
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+REQUIRED = "RRN_BROWSER_REQUIRED"
+BROWSER_FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path | str]:
+    """Those of every panel: shipped ones, and untrained ones where none ship."""
+    found: dict[str, Path | str] = {}
+    for name in PANELS:
+        if name in shipped():
+            found[name] = name
+        elif name in tasks.presets():
+            preset = tasks.find_preset(name)
+            found[name] = tmp_path_factory.mktemp("weights") / name
+            save_pretrained(tasks.build_network(preset), found[name], preset, {})
+    return found
+
+
+@pytest.fixture(scope="session")
+def app(weights: dict[str, Path | str]) -> FastAPI:
+    return create_app(weights, workers=1)
+
+
+@pytest.fixture(scope="session")
+def client(app: FastAPI) -> TestClient:
+    return TestClient(app, raise_server_exceptions=False)
+
+
+class LiveServer:
+    def __init__(self, app: FastAPI) -> None:
+        config = uvicorn.Config(app, port=0, log_level="warning", lifespan="off")
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+
+    def __enter__(self) -> "LiveServer":
+        self.thread.start()
+        while not self.server.started:
+            self.thread.join(0.02)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.should_exit = True
+        self.thread.join(10)
+
+    @property
+    def port(self) -> int:
+        return int(self.server.servers[0].sockets[0].getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+
+@pytest.fixture(scope="module")
+def live(app: FastAPI) -> Iterator[LiveServer]:
+    with LiveServer(app) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        said = f"NO BROWSER ({', '.join(BROWSERS)}): the page is not tested; apt-get install chromium"
+        pytest.fail(said) if os.environ.get(REQUIRED) else pytest.skip(said)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=BROWSER_FLAGS)
+        yield started
+        started.close()

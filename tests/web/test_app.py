@@ -1,0 +1,370 @@
+"""The API in this process: what it answers, what it refuses, and what it never does."""
+
+import http.client
+import json
+import re
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+import rrn
+from rrn import tasks
+from rrn.pretrained import from_pretrained
+from rrn.tasks.babi.asking import ask as babi_ask
+from rrn.tasks.sudoku.examples import EXAMPLES
+from rrn.tasks.sudoku.grid import solves
+from rrn.tasks.sudoku.solver import count_solutions
+from rrn.tasks.sudoku.solving import solve
+from rrn.web import limits
+from rrn.web.app import STATIC, create_app
+from rrn.web.panels import PANELS, pretty_clevr
+from rrn.web.panels.sudoku import EXTREME, IMPOSSIBLE, read_puzzle
+
+STORY = "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 younger than Bob. How old is Cleo?"
+
+
+def ask(client: TestClient, path: str, **body: Any) -> Any:
+    response = client.post(path, json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def refused(client: TestClient, path: str, status: int, **body: Any) -> str:
+    response = client.post(path, json=body)
+    assert response.status_code == status
+    assert list(response.json()) == ["error"]
+    return response.json()["error"]
+
+
+def digits(text: str) -> np.ndarray:
+    return read_puzzle(text, "")
+
+
+def test_a_panel_appears_exactly_when_its_weights_are_there(client: TestClient, weights: dict[str, Any]) -> None:
+    panels = client.get("/api/panels").json()
+    assert [panel["task"] for panel in panels] == [name for name in PANELS if name in weights]
+    for panel in panels:
+        network, preset = from_pretrained(weights[panel["task"]])
+        assert panel["parameters"] == sum(p.numel() for p in network.parameters())
+        assert panel["steps"] == preset.steps
+    alone = TestClient(create_app({"ages": weights["ages"]}, workers=1))
+    assert [panel["task"] for panel in alone.get("/api/panels").json()] == ["ages"]
+    assert alone.post("/api/sudoku/solve", json={"puzzles": [EXAMPLES[0]]}).status_code in (404, 405)
+    assert create_app({}, workers=1).openapi()["paths"].keys() == {"/api/panels"}
+
+
+def test_solving_returns_every_step_as_the_task_computes_it(client: TestClient) -> None:
+    (row,) = ask(client, "/api/sudoku/solve", puzzles=[EXAMPLES[0]])["puzzles"]
+    found = solve(EXAMPLES[0], restarts=0, trace=True)
+    assert row["solved"] is bool(found.valid[0]) is True
+    assert row["reason"] is None
+    assert solves(digits(row["answer"]), digits(EXAMPLES[0])).all()
+    assert row["steps"] == found.steps[0] == len(row["probabilities"]) == len(row["grids"]) == len(row["decided"])
+    assert found.probabilities is not None
+    np.testing.assert_allclose(row["probabilities"], found.probabilities[: row["steps"], 0], atol=5.1e-4)
+    assert row["grids"][-1] == row["answer"]
+    assert row["decided"][-1] <= 81
+
+
+def test_a_batch_is_its_puzzles_one_by_one(client: TestClient) -> None:
+    texts = [EXAMPLES[0], "\n".join(EXTREME[9 * row : 9 * row + 9] for row in range(9)), IMPOSSIBLE.replace(".", "0")]
+    asked = {"steps": 24, "probabilities": False}
+    together = ask(client, "/api/sudoku/solve", puzzles=texts, **asked)["puzzles"]
+    one_by_one = [ask(client, "/api/sudoku/solve", puzzles=[text], **asked)["puzzles"][0] for text in texts]
+    assert [row["puzzle"] for row in together] == [EXAMPLES[0], EXTREME, IMPOSSIBLE]
+    for a, b in zip(together, one_by_one, strict=True):
+        assert a["probabilities"] is None
+        assert {name: a[name] for name in ("solved", "answer", "steps", "starts")} == {
+            name: b[name] for name in ("solved", "answer", "steps", "starts")
+        }
+
+
+def test_an_impossible_puzzle_is_said_to_be_one(client: TestClient) -> None:
+    (row,) = ask(client, "/api/sudoku/solve", puzzles=[IMPOSSIBLE], steps=8, restarts=1)["puzzles"]
+    assert (row["solved"], row["reason"]) == (False, "The puzzle has no solution.")
+    assert row["starts"] == 2
+    (row,) = ask(client, "/api/sudoku/solve", puzzles=["." * 81], steps=1)["puzzles"]
+    assert row["solved"] or row["reason"] == "The puzzle has several solutions; the network found none of them."
+    (row,) = ask(client, "/api/sudoku/solve", puzzles=[EXTREME], steps=1)["puzzles"]
+    assert (row["solved"], row["reason"]) == (False, "The puzzle has a solution; the network did not find it.")
+
+
+def test_an_exact_search_is_given_up_rather_than_let_run(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SEARCH_NODES", 3)
+    (row,) = ask(client, "/api/sudoku/solve", puzzles=[IMPOSSIBLE], steps=1)["puzzles"]
+    assert "hard to say" in row["reason"]
+
+
+def test_the_examples_are_what_they_are_called(client: TestClient) -> None:
+    examples = client.get("/api/sudoku/examples").json()
+    assert [example["puzzle"] for example in examples] == [*EXAMPLES, EXTREME, IMPOSSIBLE]
+    counts = count_solutions(np.stack([digits(example["puzzle"]) for example in examples]))
+    assert counts.tolist() == [1] * (len(EXAMPLES) + 1) + [0]
+    for example in examples[: len(EXAMPLES)]:
+        assert example["name"].startswith(f"{sum(map(str.isdigit, example['puzzle']))} givens")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"puzzles": ["55" + "." * 79]}, "The puzzle contradicts itself: 5 in row 1, column 1 and in row 1, column 2."),
+        ({"puzzles": ["5" * 80]}, "The puzzle: 80 cells, but a puzzle has 81."),
+        ({"puzzles": ["x" * 81]}, "The puzzle: 'x' in place 1 is neither a digit nor an empty cell (0, . or _)."),
+        ({"puzzles": ["." * 81, "²" * 81]}, "Puzzle 2: '²' in place 1 is neither"),
+        ({"puzzles": []}, "puzzles: List should have at least 1 item"),
+        ({"puzzles": ["." * 81] * 65}, "puzzles: List should have at most 64 items"),
+        ({"puzzles": ["." * 1001]}, "puzzles.0: String should have at most 1000 characters"),
+        ({"puzzles": ["." * 81], "steps": 257}, "steps: Input should be less than or equal to 256"),
+        ({"puzzles": ["." * 81], "steps": 0}, "steps: Input should be greater than or equal to 1"),
+        ({"puzzles": ["." * 81], "restarts": 9}, "restarts: Input should be less than or equal to 8"),
+        ({"puzzles": ["." * 81], "steps": "8"}, "steps: Input should be a valid integer"),
+        ({"puzzles": ["." * 81], "step": 8}, "step: Extra inputs are not permitted"),
+        ({"puzzles": ["." * 81] * 64, "restarts": 1}, "puzzles × steps × starts are 16,384; at most 10,000 fit"),
+        ({"puzzles": ["." * 81] * 64}, "puzzles × steps are 8,192; at most 2,048 can be sent with probabilities."),
+        ({}, "puzzles: Field required"),
+    ],
+)
+def test_bad_puzzles_are_refused_by_name(body: dict[str, Any], message: str, client: TestClient) -> None:
+    assert refused(client, "/api/sudoku/solve", 422, **body).startswith(message)
+
+
+def test_ages_are_answered_as_on_the_command_line(client: TestClient) -> None:
+    result = ask(client, "/api/ages/ask", story=STORY, steps=5)
+    assert (result["person"], result["truth"], result["differences"]) == ("Cleo", 10, 2)
+    assert [step["step"] for step in result["steps"]] == [1, 2, 3, 4, 5]
+    assert np.argmax(result["distribution"][-1]) == result["answer"] == int(result["steps"][-1]["guesses"][0]["answer"])
+    assert np.sum(result["distribution"], axis=1) == pytest.approx(np.ones(5), abs=0.01)
+    assert refused(client, "/api/ages/ask", 422, story="Ann is blue.").startswith("cannot read 'Ann is blue'")
+    assert "ninth person" in refused(
+        client, "/api/ages/ask", 422, story=" ".join(f"P{k} is 1 older than P{k + 1}." for k in range(9))
+    )
+    assert refused(client, "/api/ages/ask", 422, story=STORY, steps=65).startswith("steps: Input should be less")
+    assert refused(client, "/api/ages/ask", 422, story="a" * 4001).startswith("story: String should have at most 4000")
+
+
+def test_all_age_examples_work_but_the_contradiction(client: TestClient) -> None:
+    examples = client.get("/api/ages/examples").json()
+    states = [client.post("/api/ages/ask", json={"story": example["story"]}).status_code for example in examples]
+    assert states == [200] * (len(examples) - 1) + [422]
+
+
+def test_scenes_and_jumps(client: TestClient) -> None:
+    scene = client.get("/api/pretty-clevr/scene", params={"seed": 7}).json()
+    assert scene == client.get("/api/pretty-clevr/scene", params={"seed": 7}).json()
+    assert len({thing["colour"] for thing in scene["objects"]}) == len({t["shape"] for t in scene["objects"]}) == 8
+    for start in (scene["objects"][2]["colour"], scene["objects"][2]["shape"]):
+        result = ask(client, "/api/pretty-clevr/ask", seed=7, start=start, jumps=4)
+        assert result["path"][0] == 2
+        assert len(set(result["path"])) == 5
+        last = scene["objects"][result["path"][-1]]
+        assert result["truth"] in (last["colour"], last["shape"])
+        assert result["answer"] == result["steps"][-1]["guesses"][0]["answer"]
+        here, nearest = (scene["objects"][index] for index in result["path"][:2])
+        reach = [np.hypot(here["x"] - t["x"], here["y"] - t["y"]) for t in scene["objects"] if t is not here]
+        assert min(reach) == pytest.approx(np.hypot(here["x"] - nearest["x"], here["y"] - nearest["y"]))
+    assert refused(client, "/api/pretty-clevr/ask", 422, seed=7, start="pink", jumps=1).startswith(
+        "start: Input should"
+    )
+    assert refused(client, "/api/pretty-clevr/ask", 422, seed=7, start="red", jumps=8).startswith("jumps: Input should")
+    assert client.get("/api/pretty-clevr/scene", params={"seed": -1}).status_code == 422
+
+
+def test_the_names_of_the_api_are_those_of_the_task() -> None:
+    from typing import get_args
+
+    from rrn.tasks.pretty_clevr.data import NAMES
+
+    assert get_args(pretty_clevr.Name) == NAMES
+
+
+def needs_babi(weights: dict[str, Any]) -> None:
+    if "babi" not in weights:
+        pytest.skip("rrn.tasks.TASKS does not list babi yet: its panel is not tested")
+
+
+def test_stories_are_answered_and_facts_weighed(client: TestClient, weights: dict[str, Any]) -> None:
+    needs_babi(weights)
+    facts = ["Mary went to the kitchen.", "John moved to the garden.", "Sandra took the milk."]
+    result = ask(client, "/api/babi/ask", facts=" ".join(facts), question="Where is Mary?", steps=3)
+    assert [fact["text"] for fact in result["facts"]] == facts
+    assert all(0 <= fact["mattered"] <= 1 for fact in result["facts"])
+    assert result["answer"] == result["steps"][-1]["guesses"][0]["answer"]
+    network, _ = from_pretrained(weights["babi"])
+    expected = babi_ask(network, facts, "Where is Mary?", 3, 20)
+    guesses = [step["guesses"][0]["probability"] for step in result["steps"]]
+    assert guesses == pytest.approx(expected.probabilities.max(1), abs=1e-3)
+    mattered = [fact["mattered"] for fact in result["facts"]]
+    assert mattered == pytest.approx(expected.importance.clip(0, 1), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("facts", "question", "message"),
+    [
+        ("", "Where is Mary?", "There are no facts"),
+        ("Mary left. " * 21, "Where is Mary?", "21 facts; the network reads 20 at most."),
+        ("Mary left.", "", "The question should be one sentence"),
+        ("Mary left.", "Where is Mary? Why?", "The question should be one sentence"),
+        (
+            "Mary left.",
+            "Where is Marry?",
+            "'Where is Marry?': the network does not know the word 'marry'",
+        ),
+        ("Mary left " + "and left " * 12, "Where is Mary?", "'Mary left and left"),
+    ],
+)
+def test_bad_stories_are_refused_by_name(
+    facts: str, question: str, message: str, client: TestClient, weights: dict[str, Any]
+) -> None:
+    needs_babi(weights)
+    assert refused(client, "/api/babi/ask", 422, facts=facts, question=question).startswith(message)
+
+
+def test_there_is_a_story_of_each_task(client: TestClient, weights: dict[str, Any]) -> None:
+    needs_babi(weights)
+    examples = client.get("/api/babi/examples", params={"number": 3}).json()
+    assert [example["task"] for example in examples] == list(range(1, 21))
+    for example in examples:
+        asked = ask(client, "/api/babi/ask", facts=example["facts"], question=example["question"], steps=1)
+        assert [fact["text"] for fact in asked["facts"]] == example["facts"].split("\n")
+    assert client.get("/api/babi/examples", params={"number": 1000}).status_code == 422
+
+
+def test_bodies_are_capped_whatever_their_headers_say(client: TestClient) -> None:
+    long = b'{"puzzles": ["' + b"." * limits.BODY_BYTES + b'"]}'
+    told = {"error": f"The body is too long; at most {limits.BODY_BYTES:,} bytes are read."}
+    response = client.post("/api/sudoku/solve", content=long)
+    assert (response.status_code, response.json()) == (413, told)
+    chunks = (long[low : low + 1000] for low in range(0, len(long), 1000))
+    response = client.post("/api/sudoku/solve", content=chunks)
+    assert (response.status_code, response.json()) == (413, told)
+    json_type = {"content-type": "application/json"}
+    response = client.post("/api/sudoku/solve", content=b"{", headers=json_type)
+    assert (response.status_code, response.json()) == (400, {"error": "The body is not JSON."})
+
+
+def test_a_body_that_does_not_arrive_is_given_up(live: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "BODY_SECONDS", 0.2)
+    with socket.create_connection(("127.0.0.1", live.port), timeout=20) as connection:
+        connection.sendall(b"POST /api/sudoku/solve HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
+        assert connection.recv(4000).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../app.py",
+        "/..%2fapp.py",
+        "/%2e%2e/app.py",
+        "/%2e%2e%2f%2e%2e%2fweights/ages/config.json",
+        "/..\\app.py",
+        "/..%5capp.py",
+        "/panels/../../app.py",
+        "//etc/passwd",
+        "/%2fetc/passwd",
+        "/....//....//etc/passwd",
+        "/%00",
+        "/.",
+    ],
+)
+def test_static_files_cannot_be_walked_out_of(path: str, live: Any) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", live.port, timeout=20)
+    connection.putrequest("GET", path, skip_host=False)
+    connection.endheaders()
+    response = connection.getresponse()
+    body = response.read()
+    assert response.status in (200, 400, 404), response.status
+    if response.status == 200:
+        assert body == (STATIC / "index.html").read_bytes()
+
+
+def test_when_the_queue_is_full_the_answer_is_429_and_the_page_still_comes(weights: dict[str, Any]) -> None:
+    app = create_app({"ages": weights["ages"]}, workers=1, waiting=1)
+    client, release = TestClient(app), threading.Event()
+    blocked = [app.state.pool.submit(release.wait) for _ in range(2)]
+    response = client.post("/api/ages/ask", json={"story": STORY})
+    assert (response.status_code, response.headers["retry-after"]) == (429, "1")
+    assert "try again" in response.json()["error"]
+    assert client.get("/").status_code == client.get("/api/panels").status_code == 200
+    release.set()
+    for future in blocked:
+        future.result(10)
+    assert client.post("/api/ages/ask", json={"story": STORY}).status_code == 200
+
+
+def test_a_failed_request_leaves_the_queue(weights: dict[str, Any]) -> None:
+    app = create_app({"ages": weights["ages"]}, workers=1, waiting=0)
+    client = TestClient(app)
+    for _ in range(5):
+        assert client.post("/api/ages/ask", json={"story": "?"}).status_code == 422
+        time.sleep(0.01)
+    assert client.post("/api/ages/ask", json={"story": STORY}).status_code == 200
+
+
+def test_our_mistakes_tell_nothing_of_the_inside(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("/secret/path")
+
+    monkeypatch.setattr("rrn.web.panels.sudoku.solve", broken)
+    response = client.post("/api/sudoku/solve", json={"puzzles": [EXAMPLES[0]]})
+    assert response.status_code == 500
+    assert "secret" not in response.text
+
+
+def test_every_response_keeps_browsers_strict(client: TestClient) -> None:
+    for path in ("/", "/app.js", "/api/panels", "/openapi.json", "/nowhere"):
+        headers = client.get(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'self';"), path
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in headers
+
+
+def test_the_page_is_served_with_its_types(client: TestClient) -> None:
+    kinds = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+    files = [path for path in STATIC.rglob("*") if path.is_file()]
+    assert len(files) > 10
+    for path in files:
+        response = client.get(f"/{path.relative_to(STATIC).as_posix()}")
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith(kinds[path.suffix])
+        assert response.content == path.read_bytes()
+
+
+def test_the_page_downloads_nothing_and_builds_no_html_from_strings() -> None:
+    for path in STATIC.rglob("*.*"):
+        text = path.read_text()
+        elsewhere = [url for url in re.findall(r"https?://[^\s\"'`)]+", text) if url != "http://www.w3.org/2000/svg"]
+        assert not elsewhere, f"{path.name}: {elsewhere}"
+        forbidden = re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|DOMParser", text)
+        assert not forbidden, f"{path.name}: {forbidden}"
+
+
+def test_nothing_but_the_command_imports_the_page() -> None:
+    home = Path(rrn.__file__).parent
+    importers = [
+        path.relative_to(home).as_posix()
+        for path in home.rglob("*.py")
+        if home / "web" not in path.parents and re.search(r"(from|import) rrn\.web", path.read_text())
+    ]
+    assert importers == ["cli/serve.py"]
+
+
+def test_the_description_covers_every_refusal(app: FastAPI) -> None:
+    paths = app.openapi()["paths"]
+    assert len(paths) >= 7
+    for path, methods in paths.items():
+        for method, entry in methods.items():
+            assert entry["summary"]
+            if method == "post":
+                assert {"200", "400", "408", "413", "422", "429"} <= set(entry["responses"]), path
+    assert json.dumps(paths).count("HTTPValidationError") == 0
+
+
+def test_each_panel_belongs_to_a_task() -> None:
+    assert set(PANELS) - {"babi"} <= set(tasks.TASKS)

@@ -1,0 +1,448 @@
+"""The page in a real browser. ``RRN_SCREENSHOTS=docs`` also writes the pictures of the documentation."""
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from rrn.tasks.sudoku.examples import EXAMPLES
+from rrn.tasks.sudoku.grid import solves
+from rrn.web.panels.sudoku import EXTREME, IMPOSSIBLE, read_puzzle
+
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+ENOUGH = 4.5
+PHONE = {"width": 360, "height": 740}
+DESK = {"width": 1180, "height": 900}
+SLOW = 60_000  # milliseconds; the machine may be busy
+TASKS = ("sudoku", "babi", "pretty-clevr", "ages")
+
+
+UNNAMED = """() => {
+    const kinds = "button, input, select, textarea, [role=gridcell], [role=img], svg:not([aria-hidden])";
+    const name = (element) => element.getAttribute("aria-label") || element.labels?.length || element.innerText?.trim();
+    const shown = [...document.querySelectorAll(kinds)].filter((element) => element.checkVisibility());
+    return shown.filter((element) => !name(element)).map((element) => element.outerHTML.slice(0, 120));
+}"""
+
+
+class Visit:
+    """A page of its own, which may not log errors."""
+
+    def __init__(self, browser: Any, url: str, **options: Any) -> None:
+        self.url = url
+        self.context = browser.new_context(**{"viewport": DESK, "reduced_motion": "reduce", **options})
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(SLOW)
+        self.errors: list[str] = []
+        self.expected: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self._logged(message))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def _logged(self, message: Any) -> None:
+        if message.type in ("error", "warning") and not any(text in message.text for text in self.expected):
+            self.errors.append(message.text)
+
+    def open(self, address: str = "") -> Any:
+        self.page.goto(self.url + address)
+        self.page.wait_for_selector("[role=tabpanel]:not([hidden]) .about")
+        return self.page
+
+    def solved(self) -> None:
+        self.page.wait_for_selector(".verdict.good, .verdict.bad")
+
+    def close(self) -> None:
+        self.context.close()
+        assert self.errors == []
+        assert [url for url in self.requests if not url.startswith(self.url)] == []
+
+
+@pytest.fixture
+def visit(browser: Any, live: Any) -> Iterator[Any]:
+    visits: list[Visit] = []
+
+    def begin(**options: Any) -> Visit:
+        visits.append(Visit(browser, live.url, **options))
+        return visits[-1]
+
+    yield begin
+    for each in visits:
+        each.close()
+
+
+def until(page: Any, expression: str, arg: Any = None) -> None:
+    """Playwright's own wait_for_function needs eval, which the page's policy forbids."""
+    deadline = time.monotonic() + SLOW / 1000
+    while not page.evaluate(expression, arg):
+        assert time.monotonic() < deadline, expression
+        page.wait_for_timeout(50)
+
+
+def told(page: Any, task: str = "sudoku") -> str:
+    return page.locator(f"#panel-{task} .verdict").inner_text().replace("\n\n", "\n")
+
+
+def shown_digits(page: Any) -> list[list[float]]:
+    """81 × 9: the probability that each digit is drawn with; checked to be what its size says."""
+    cells = page.evaluate(
+        """() => [...document.querySelectorAll(".cell")].map((cell) =>
+        [...cell.querySelectorAll(".digit")].map((digit) => ({
+            p: Number(digit.dataset.probability),
+            hidden: digit.hidden,
+            scale: digit.hidden ? null : new DOMMatrix(getComputedStyle(digit).transform).a,
+        })))"""
+    )
+    for digit in (digit for cell in cells for digit in cell):
+        assert digit["hidden"] == (digit["p"] < 0.01)
+        if not digit["hidden"]:
+            assert digit["scale"] == pytest.approx(digit["p"] ** 0.5, abs=1e-3)
+    return [[digit["p"] for digit in cell] for cell in cells]
+
+
+def shown_grid(page: Any) -> np.ndarray:
+    return np.argmax(shown_digits(page), axis=1).astype(np.uint8) + 1
+
+
+def paste(page: Any, text: str) -> None:
+    page.locator(".cell").first.focus()
+    page.evaluate(
+        """(text) => {
+        const data = new DataTransfer();
+        data.setData("text", text);
+        const event = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
+        document.activeElement.dispatchEvent(event);
+        }""",
+        text,
+    )
+
+
+def set_slider(page: Any, step: int) -> None:
+    slider = page.locator("[role=tabpanel]:not([hidden]) .player input")
+    slider.evaluate("(slider, step) => { slider.value = step; slider.dispatchEvent(new Event('input')); }", step)
+
+
+def test_paste_play_solved(visit: Any) -> None:
+    there = visit(reduced_motion="no-preference")
+    page = there.open()
+    paste(page, EXAMPLES[0])
+    page.wait_for_selector(".player:visible")
+    assert page.get_by_role("button", name="Pause").is_visible(), "it plays by itself"
+    page.wait_for_selector(".verdict.good")
+    page.wait_for_timeout(300)  # the last digits settle
+    assert told(page).startswith("Solved\nIn ")
+    assert solves(shown_grid(page), read_puzzle(EXAMPLES[0], "")).all()
+    assert page.locator(".cell.given").count() == sum(map(str.isdigit, EXAMPLES[0]))
+    assert page.locator(".cell.clash").count() == 0
+    page.get_by_role("button", name="Play").click()
+    until(page, "document.querySelector('.player input').value === '1'")
+    page.get_by_role("button", name="Pause").click()
+    held = page.locator(".player output").inner_text()
+    page.get_by_role("button", name="One step on").click()
+    assert page.locator(".player output").inner_text() != held
+
+
+def test_the_slider_shows_what_the_api_says(visit: Any, client: Any) -> None:
+    page = visit().open(f"#sudoku?puzzle={EXAMPLES[0]}")
+    page.wait_for_selector(".verdict.good")
+    body = {"puzzles": [EXAMPLES[0]], "restarts": 8}
+    (found,) = client.post("/api/sudoku/solve", json=body).json()["puzzles"]
+    givens = read_puzzle(EXAMPLES[0], "")
+    for step in (1, 2, found["steps"] // 2, found["steps"]):
+        set_slider(page, step)
+        assert page.locator(".player output").inner_text() == f"Step {step} of {found['steps']}"
+        expected = np.array(found["probabilities"][step - 1])
+        expected[givens > 0] = np.eye(9)[givens[givens > 0] - 1]
+        np.testing.assert_allclose(shown_digits(page), expected, atol=1e-9)
+    set_slider(page, found["steps"] + 1)
+    assert page.locator(".player output").inner_text() == "Answer"
+    assert "".join(map(str, shown_grid(page))) == found["answer"]
+    set_slider(page, 0)
+    np.testing.assert_array_equal(np.sum(shown_digits(page), axis=1), givens > 0)
+    points = page.locator(".chart .line").get_attribute("points").split()
+    assert len(points) == found["steps"] + 1
+
+
+def test_typing_a_puzzle_with_the_keyboard(visit: Any) -> None:
+    page = visit().open()
+    page.get_by_role("button", name="Clear", exact=True).click()
+    page.locator(".cell").first.focus()
+    for digit in EXAMPLES[0]:
+        page.keyboard.press("Delete" if digit == "." else digit)
+        page.keyboard.press("ArrowRight")
+        if page.evaluate("document.activeElement.classList.contains('c0')"):
+            page.keyboard.press("ArrowDown")
+    assert page.get_by_label("Or type or paste a puzzle").input_value() == EXAMPLES[0]
+    first = page.locator(".cell").first
+    first.focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Row 9, column 9:")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".verdict.good")
+    page.keyboard.press("Backspace")
+    assert page.get_by_role("gridcell", name="Row 1, column 1: empty").is_visible()
+    assert told(page) == "", "an edit takes the verdict back"
+    assert page.locator(".cell[tabindex='0']").count() == 1, "the grid is one stop for the tab key"
+
+
+def test_the_pad_types_for_those_without_a_keyboard(visit: Any) -> None:
+    page = visit(viewport=PHONE, has_touch=True, is_mobile=True).open()
+    page.locator(".cell").nth(40).tap()
+    page.get_by_role("button", name="Type 7").tap()
+    assert page.get_by_role("gridcell", name="Row 5, column 5: 7, given").count() == 1
+    page.get_by_role("button", name="Clear the cell").tap()
+    assert page.get_by_role("gridcell", name="Row 5, column 5: empty").count() == 1
+
+
+def test_a_contradictory_puzzle_is_said_to_be_one(visit: Any) -> None:
+    there = visit()
+    there.expected.append("422")
+    page = there.open()
+    page.get_by_role("button", name="Clear", exact=True).click()
+    page.locator(".cell").first.focus()
+    page.keyboard.press("5")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("5")
+    assert page.locator(".cell.clash").count() == 2
+    assert page.get_by_role("gridcell", name="Row 2, column 1: 5, given, clashes").count() == 1
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".verdict.bad p:has-text('contradicts itself')")
+    assert told(page) == ("Not solved\nThe puzzle contradicts itself: 5 in row 1, column 1 and in row 2, column 1.")
+
+
+def test_what_is_not_solved_is_said_plainly(visit: Any) -> None:
+    page = visit().open()
+    page.get_by_label("Example").select_option(IMPOSSIBLE)
+    page.wait_for_selector(".verdict.bad")
+    said = told(page)
+    assert said.startswith("Not solved\nAfter 9 starts of 128 steps")
+    assert "The puzzle has no solution." in said
+    marked = page.locator(".cell.clash").count()
+    assert f"{marked} cells clash" in said or (marked == 0 and "clash" not in said)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1234", "These are 4 cells, but a puzzle has 81."),
+        ("<img src=x onerror=alert(1)>", "“<” is neither a digit nor an empty cell (0, . or _)."),
+    ],
+)
+def test_what_is_no_puzzle_is_refused(text: str, message: str, visit: Any) -> None:
+    page = visit().open()
+    page.get_by_label("Or type or paste a puzzle").fill(text)
+    page.get_by_role("button", name="Solve").click()
+    assert told(page) == f"Not a puzzle\n{message}"
+
+
+def test_ages(visit: Any) -> None:
+    page = visit().open("#ages")
+    page.wait_for_selector("#panel-ages .verdict.good")
+    assert page.locator("#panel-ages .verdict strong").inner_text() == "Eve is 29"
+    assert page.locator("#panel-ages tbody tr").count() == 8
+    page.get_by_role("button", name="Show step 2").click()
+    assert page.locator("#panel-ages tr[aria-current=step] td").first.inner_text() == "2"
+    page.get_by_label("Facts, and at the end the question").fill("Zoe is 7. Zoe is 3 younger than Max. How old is Max?")
+    page.get_by_role("button", name="Ask").click()
+    page.wait_for_selector("#panel-ages .verdict strong:has-text('Max is 10')")
+    assert "Zoe+is+7" in page.url
+
+
+def test_text_from_the_address_stays_text(visit: Any) -> None:
+    there = visit()
+    there.expected.append("422")
+    story = "<img src=x onerror=alert(1)> is 7. How old is <b>?"
+    page = there.open(f"#ages?story={quote(story)}")
+    page.wait_for_selector("#panel-ages .verdict.bad")
+    assert page.get_by_label("Facts, and at the end the question").input_value() == story
+    assert "<img src=x onerror=alert(1)>" in told(page, "ages")
+    assert page.locator("main img, main b").count() == 0
+
+
+def test_pretty_clevr(visit: Any, client: Any) -> None:
+    page = visit().open("#pretty-clevr?seed=7&start=0&jumps=2")
+    page.wait_for_selector("#panel-pretty-clevr .verdict.good")
+    scene = client.get("/api/pretty-clevr/scene?seed=7").json()["objects"]
+    assert page.locator(".object").count() == 8
+    name = f"{scene[3]['colour']} {scene[3]['shape']}"
+    page.get_by_role("button", name=name).click()
+    page.wait_for_selector(f"#panel-pretty-clevr .verdict strong:has-text('{scene[3]['colour']}, 2 jumps')")
+    assert page.locator(".object[aria-pressed=true]").get_attribute("aria-label") == name
+    page.get_by_label("Name the start by").select_option("shape")
+    page.wait_for_selector(f"#panel-pretty-clevr .verdict strong:has-text('{scene[3]['shape']}, 2 jumps')")
+    assert page.locator(".path .shaft").count() == 0
+    page.get_by_label("Show the true path").check()
+    assert page.locator(".path .shaft").count() == 2
+    body = {"seed": 7, "start": scene[3]["shape"], "jumps": 2}
+    found = client.post("/api/pretty-clevr/ask", json=body).json()
+    best = found["steps"][-1]["guesses"][0]["answer"]
+    answered = next(thing for thing in scene if thing["colour"] == best)
+    assert float(page.locator(".ring.answer").get_attribute("cx")) == answered["x"]
+    page.locator(".object").nth(5).focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"#panel-pretty-clevr .verdict strong:has-text('{scene[5]['shape']}, 2 jumps')")
+    assert "start=5" in page.url
+    page.get_by_role("button", name="New scene").click()
+    until(page, "!location.hash.includes('seed=7&')")
+
+
+def test_babi(visit: Any, weights: dict[str, Any], client: Any) -> None:
+    if "babi" not in weights:
+        pytest.skip("rrn.tasks.TASKS does not list babi yet: its panel is not tested")
+    page = visit().open("#babi")
+    page.wait_for_selector("#panel-babi tbody tr")
+    examples = client.get("/api/babi/examples").json()
+    assert page.get_by_label("Example").locator("option").count() == 20
+    page.get_by_label("Example").select_option("2")
+    until(page, "(text) => document.querySelector('#panel-babi textarea').value === text", arg=examples[1]["facts"])
+    page.wait_for_selector("#panel-babi tbody tr")
+    facts = page.locator(".facts li span:first-child").all_inner_texts()
+    assert facts == examples[1]["facts"].split("\n")
+    page.get_by_label("Facts, oldest first").fill("Mary went to the kitchen.\nJohn moved to the garden.")
+    page.get_by_label("Question").fill("Where is Mary?")
+    page.get_by_label("Question").press("Enter")
+    until(page, "document.querySelectorAll('.facts li').length === 2")
+    body = {"facts": "Mary went to the kitchen. John moved to the garden.", "question": "Where is Mary?"}
+    answer = client.post("/api/babi/ask", json=body).json()["answer"]
+    assert page.locator("#panel-babi .verdict strong").inner_text() == answer
+    page.get_by_role("button", name="Another story").click()
+    until(page, "document.querySelectorAll('.facts li').length !== 2")
+
+
+def test_a_share_link_opens_what_was_shared(visit: Any) -> None:
+    first = visit(permissions=["clipboard-read", "clipboard-write"])
+    page = first.open()
+    paste(page, EXAMPLES[0])
+    page.wait_for_selector(".verdict.good")
+    page.get_by_role("button", name="Copy link").click()
+    page.wait_for_selector("text=Copied.")
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link.startswith(first.url)
+    other = visit().open(link.removeprefix(first.url))
+    other.wait_for_selector(".verdict.good")
+    assert (shown_grid(other) == shown_grid(page)).all()
+
+
+def test_tabs_by_keyboard_and_by_address(visit: Any, weights: dict[str, Any]) -> None:
+    page = visit().open()
+    tabs = page.get_by_role("tab")
+    assert tabs.count() == len(weights)
+    assert tabs.first.get_attribute("aria-selected") == "true"
+    tabs.first.focus()
+    page.keyboard.press("End")
+    page.wait_for_selector("#panel-ages .verdict.good")
+    assert page.locator("[role=tabpanel]:visible").count() == 1
+    assert page.url.endswith(quote("How old is Eve?", safe="").replace("%20", "+"))
+    page.evaluate("location.hash = '#sudoku'")
+    page.wait_for_selector("#panel-sudoku:visible .grid")
+
+
+def test_everything_has_a_name_to_be_read_out(visit: Any, weights: dict[str, Any]) -> None:
+    page = visit().open()
+    for task in weights:
+        page.evaluate("(task) => { location.hash = task; }", task)
+        page.wait_for_selector(f"#panel-{task}:visible .about")
+        until(page, f"!document.querySelector('#panel-{task}').innerText.includes('Thinking')")
+        unnamed = page.evaluate(UNNAMED)
+        assert unnamed == [], task
+    assert page.locator("html").get_attribute("lang") == "en"
+    assert page.locator(".verdict[role=status][aria-live=polite]").count() == len(weights)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_and_a_phone_is_wide_enough(scheme: str, visit: Any, weights: dict[str, Any]) -> None:
+    there = visit(color_scheme=scheme, viewport=PHONE)
+    there.expected.append("422")
+    addresses = {
+        "sudoku": [f"#sudoku?puzzle={IMPOSSIBLE}", f"#sudoku?puzzle={EXAMPLES[0]}", "#sudoku?puzzle=12"],
+        "babi": ["#babi"],
+        "pretty-clevr": ["#pretty-clevr?seed=7&jumps=7"],
+        "ages": ["#ages", "#ages?story=x"],
+    }
+    page = there.open()
+    checked = 0
+    for task in weights:
+        for address in addresses[task]:
+            page.evaluate("(address) => { location.hash = address; }", address)
+            page.wait_for_selector(f"#panel-{task}:visible .about")
+            until(
+                page,
+                f"document.querySelector('#panel-{task} .verdict')?.innerText && "
+                f"!document.querySelector('#panel-{task} .verdict').innerText.includes('Thinking')",
+            )
+            if task == "pretty-clevr":
+                page.get_by_label("Show the true path").check()
+            if address.endswith(EXAMPLES[0]):
+                set_slider(page, 1)
+            found = page.evaluate(CONTRAST)
+            checked += len(found)
+            weak = [entry for entry in found if entry["ratio"] < ENOUGH]
+            assert weak == [], f"{address}: {json.dumps(weak[:3])}"
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], address
+    page.goto(there.url + "reference.html")
+    page.wait_for_selector("h2")
+    assert [entry for entry in page.evaluate(CONTRAST) if entry["ratio"] < ENOUGH] == []
+    assert checked > 300
+
+
+def test_the_contrast_check_sees_weak_text(visit: Any) -> None:
+    page = visit().open()
+    page.evaluate("document.querySelector('h1').style.color = '#999'")
+    worst = page.evaluate(CONTRAST)[0]
+    assert worst["text"] == "Watch a network reason"
+    assert worst["ratio"] < 3
+
+
+def test_the_page_of_the_api_lists_every_operation(visit: Any, client: Any) -> None:
+    there = visit()
+    there.page.goto(there.url + "reference.html")
+    there.page.wait_for_selector("h2")
+    operations = {
+        f"{method.upper()} {path}"
+        for path, methods in client.get("/openapi.json").json()["paths"].items()
+        for method in methods
+    }
+    assert set(there.page.locator("h2").all_inner_texts()) == operations
+    assert re.search(r"puzzles\s+list of string", there.page.locator("main").inner_text())
+
+
+@pytest.mark.skipif("RRN_SCREENSHOTS" not in os.environ, reason="RRN_SCREENSHOTS=docs writes the pictures")
+def test_take_the_pictures(visit: Any, weights: dict[str, Any]) -> None:
+    folder = Path(os.environ["RRN_SCREENSHOTS"])
+    hard = next((puzzle for puzzle in EXAMPLES if puzzle.count(".") == 64), EXTREME)
+    shots = [
+        ("page_sudoku", f"#sudoku?puzzle={hard}", 0.35, {}),
+        ("page_sudoku_dark", f"#sudoku?puzzle={hard}", 1.0, {"color_scheme": "dark"}),
+        ("page_not_solved", f"#sudoku?puzzle={IMPOSSIBLE}", 1.0, {}),
+        ("page_phone", f"#sudoku?puzzle={hard}", 0.35, {"viewport": PHONE, "device_scale_factor": 2}),
+        ("page_babi", "#babi", 1.0, {}),
+        ("page_pretty_clevr", "#pretty-clevr?seed=7&start=0&jumps=5", 1.0, {}),
+        ("page_ages", "#ages", 0.6, {"color_scheme": "dark"}),
+    ]
+    for name, address, share, options in shots:
+        task = address[1:].split("?")[0]
+        if task not in weights:
+            continue
+        there = visit(**options)
+        page = there.open(address)
+        page.wait_for_selector(f"#panel-{task} .verdict.good, #panel-{task} .verdict.bad")
+        if task == "babi":
+            page.get_by_label("Example").select_option("2")
+            page.wait_for_selector(".facts li:nth-child(4)")
+            page.wait_for_selector("#panel-babi .player:visible")
+        last = int(page.locator(f"#panel-{task} .player input").get_attribute("max"))
+        set_slider(page, max(1, round(share * last)))
+        if task == "pretty-clevr":
+            page.get_by_label("Show the true path").check()
+        page.wait_for_timeout(300)
+        page.screenshot(path=folder / f"{name}.png", full_page=True)
