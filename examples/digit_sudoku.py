@@ -105,7 +105,7 @@ def evaluate(network: DigitSudoku, count: int, extra: int, steps: int = 16, seed
     images = draw(puzzles, load_images(test=True), torch.Generator().manual_seed(seed))
     answers = network(images, steps=steps)[-1].argmax(-1).view(-1, CELLS) + 1
     right = (answers == solutions) | (puzzles > 0)
-    return {"n": len(puzzles), "solved": right.all(1).float().mean().item()}
+    return {"n": len(puzzles), "solved": right.all(1).double().mean().item()}
 
 
 def main(updates: int = 900, count: int = 5000) -> dict[str, dict[str, float]]:

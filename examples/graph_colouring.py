@@ -63,7 +63,7 @@ def evaluate(network: RRN, graphs: int, nodes: int, steps: int, tries: int, seed
         clashes = (colours[:, edge_index[0]] == colours[:, edge_index[1]]).long()
         by_graph = torch.zeros(steps, graphs, dtype=torch.long).index_add(1, batch[edge_index[0]], clashes)
         solved |= (by_graph == 0).any(0)
-        shares.append(solved.float().mean().item())
+        shares.append(solved.double().mean().item())
         x = torch.randn(x.shape, generator=generator)
     return shares
 

@@ -79,7 +79,7 @@ def evaluate(network: RRN, graphs: int, nodes: int, steps: list[int], seed: int 
     near, right = far.amin(1), outputs.argmax(-1) == answers(far)
     bands = {"0-8": near <= 8, "9-16": (near > 8) & (near <= 16), "17-32": (near > 16) & (near <= 32)}
     return {
-        f"{count} steps": {name: right[count - 1, nodes].float().mean().item() for name, nodes in bands.items()}
+        f"{count} steps": {name: right[count - 1, nodes].double().mean().item() for name, nodes in bands.items()}
         for count in steps
     }
 

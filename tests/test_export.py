@@ -67,11 +67,11 @@ def test_a_run_and_a_start_of_the_shortest_paths_example(tmp_path: Path) -> None
 def test_sudoku_in_onnx_is_sudoku_in_torch(tmp_path: Path) -> None:
     network, _ = from_pretrained("sudoku")
     puzzles = torch.from_numpy(generate(4, np.random.default_rng(0))[0]).long()
-    write_onnx(sudoku_export.run_program(network, 3), tmp_path / "run.onnx")
+    write_onnx(sudoku_export.run_program(network, 2), tmp_path / "run.onnx")
     with torch.inference_mode():
-        outputs, state = network({"puzzle": puzzles}, steps=3)
+        outputs, state = network({"puzzle": puzzles}, steps=2)
     (found,) = run_onnx(tmp_path / "run.onnx", puzzles)
-    torch.testing.assert_close(found, outputs.view(3, 4, 81, 9), **TOLERANCE)
+    torch.testing.assert_close(found, outputs.view(2, 4, 81, 9), **TOLERANCE)
 
     write_onnx(sudoku_export.step_program(network), tmp_path / "step.onnx")
     parts = [part.view(4, 729, -1) for part in (state.h, *state.memory)]
@@ -110,11 +110,11 @@ def test_scripts_are_as_short_as_they_say() -> None:
 def test_export_of_an_own_network_by_command(call: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     network = RRN(3, 8, 2, edge_features=2, update="mlp").eval()
     network.save_pretrained(tmp_path / "mine")
-    code, _, errors = call("export", tmp_path / "mine", "--out", tmp_path / "run.onnx", "--what", "run", "--steps", 2)
+    code, _, errors = call("export", tmp_path / "mine", "--out", tmp_path / "run.onnx", "--what", "run", "--steps", 1)
     assert code == 0, errors
     x, edge_index, edge_attr, _ = random_graphs(7, 12, 1)
     (found,) = run_onnx(tmp_path / "run.onnx", x, edge_index, edge_attr)
-    torch.testing.assert_close(found, network(x, edge_index, edge_attr, steps=2), **TOLERANCE)
+    torch.testing.assert_close(found, network(x, edge_index, edge_attr, steps=1), **TOLERANCE)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +129,15 @@ def test_export_refuses(call: Callable[..., tuple[int, str, str]], arguments: li
     code, _, errors = call("export", *arguments)
     assert code == 2
     assert message in errors
+
+
+def test_missing_packages_are_named_before_any_work(
+    call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rrn.export.find_spec", lambda package: None)
+    code, _, errors = call("export", "sudoku", "--out", "there.onnx")
+    assert code == 2
+    assert errors == "rrn: there.onnx: writing ONNX needs more packages: pip install 'rrn[export]'\n"
 
 
 def test_an_example_too_small_to_generalise_from_is_refused() -> None:

@@ -1,6 +1,6 @@
 """For those who want no training loop: `RRNClassifier`, with the manners of a scikit-learn estimator.
 
->>> from rrn.estimator import RRNClassifier
+>>> from rrn import RRNClassifier
 >>> classifier = RRNClassifier(hidden=32, steps=8).fit(graphs, labels)  # doctest: +SKIP
 >>> classifier.predict(graphs)  # doctest: +SKIP
 

@@ -16,6 +16,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -140,15 +141,17 @@ def write_onnx(program: ExportedProgram, path: str | Path, outputs: list[str] | 
 
     ``outputs`` names what it returns; by default as the module's documentation says, from the program's inputs.
     """
-    try:
-        import onnx  # noqa: F401
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise InputError(f"{path}: writing ONNX needs more packages: pip install 'rrn[export]'") from error
+    check_onnx(path)
     with _quiet():
         written = torch.onnx.export(program, dynamo=True, verbose=False, output_names=outputs or _output_names(program))
     assert written is not None
     write_atomically(path, written.model_proto.SerializeToString())
+
+
+def check_onnx(path: str | Path) -> None:
+    """Refuse to begin what cannot be finished: writing ONNX to ``path`` without the packages for it."""
+    if any(find_spec(package) is None for package in ("onnx", "onnxscript")):
+        raise InputError(f"{path}: writing ONNX needs more packages: pip install 'rrn[export]'")
 
 
 @contextmanager

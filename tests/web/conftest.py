@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import uvicorn
 from fastapi import FastAPI
@@ -12,6 +13,8 @@ from starlette.testclient import TestClient
 
 from rrn import tasks
 from rrn.pretrained import save_pretrained, shipped
+from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.grid import grid_to_line
 from rrn.web.app import create_app
 from rrn.web.panels import PANELS
 
@@ -51,6 +54,13 @@ def app(weights: dict[str, Path | str]) -> FastAPI:
 @pytest.fixture(scope="session")
 def client(app: FastAPI) -> TestClient:
     return TestClient(app, raise_server_exceptions=False)
+
+
+@pytest.fixture(scope="session")
+def easy() -> str:
+    """A puzzle that any trained network solves."""
+    puzzles, _ = generate(1, np.random.default_rng(7), extra_givens=8)
+    return grid_to_line(puzzles[0])
 
 
 class LiveServer:

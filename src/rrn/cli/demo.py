@@ -9,6 +9,7 @@ from rrn.cli.options import parse
 
 GO_ON = """
 rrn solve 'PUZZLE' --trace          a Sudoku of your own: 81 characters, or a file of them
+rrn serve --open                    the page: watch networks reason, on input of your own
 rrn ask ages                        "Ann is 20. Ann is 4 years older than Bob. How old is Bob?"
 rrn evaluate sudoku                 how often the network is right, by givens and steps
 rrn train sudoku                    train it yourself, from puzzles made on the spot

@@ -37,9 +37,10 @@ def main(arguments: list[str]) -> int:
         return 0 if arguments else 2
     name, *flags = arguments
     options = parse(Options, flags, f"rrn export {name}", "Write a network as an ONNX file.")
-    program = _of_own_network(name, options) if Path(name).is_dir() else _of_preset(name, options)
-    from rrn.export import write_onnx
+    from rrn.export import check_onnx, write_onnx
 
+    check_onnx(options.out)
+    program = _of_own_network(name, options) if Path(name).is_dir() else _of_preset(name, options)
     write_onnx(program, options.out)
     print(f"written: {options.out} ({options.out.stat().st_size / 1024:.0f} kB)", file=sys.stderr)
     return 0

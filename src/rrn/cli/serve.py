@@ -32,14 +32,13 @@ def main(arguments: list[str]) -> int:
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers: expected at least 1, got {options.workers}")
     try:
+        import fastapi  # noqa: F401
         import uvicorn
-
-        from rrn.web.app import create_app
     except ModuleNotFoundError as error:
-        if error.name in ("uvicorn", "fastapi", "starlette", "pydantic"):
-            raise InputError("serving needs the extra 'web': pip install 'rrn[web]'") from error
-        raise
+        raise InputError("serving needs the extra 'web': pip install 'rrn[web]'") from error
     listening = _listen(options.host, options.port)
+    from rrn.web.app import create_app
+
     app = create_app(workers=options.workers)
     address, port = listening.getsockname()[:2]
     url = f"http://{f'[{address}]' if ':' in address else address}:{port}"

@@ -56,6 +56,9 @@ def test_a_batch_holds_the_last_facts(task: int, seed: int, max_facts: int) -> N
         assert words_of_row(table, batch.questions[row]) == word_ids(question.text)
         assert WORDS[batch.answers[row]] == question.answer.lower()
         assert batch.tasks[row] == task
+        first_kept = question.facts - count
+        rank = {fact - first_kept: place for place, fact in enumerate(question.support, start=1)}
+        assert batch.support[row].tolist() == [rank.get(column, 0) for column in range(batch.facts.shape[1])]
     assert batch.facts.shape[1] == batch.fact_counts.max()
 
 
@@ -64,6 +67,17 @@ def test_batches_in_order_are_the_whole() -> None:
     parts = list(encoded.batches(7))
     assert [len(part.tasks) for part in parts] == [7, 7, 6]
     assert np.concatenate([part.answers for part in parts]).tolist() == encoded.answers.tolist()
+
+
+def test_the_first_questions_come_evenly_from_all_tasks() -> None:
+    encoded = EndlessQuestions(seed=1, tasks=[2, 7, 15]).take(10)
+    some = encoded.first(8)
+    assert {task: len(rows) for task, rows in some.rows_by_task.items()} == {2: 3, 7: 3, 15: 2}
+    rows = np.concatenate([encoded.rows_by_task[2][:3], encoded.rows_by_task[7][:3], encoded.rows_by_task[15][:2]])
+    whole, part = encoded.batch(rows), some.batch(slice(None))
+    for name in ("facts", "questions", "answers", "support"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(part, name))
+    assert len(encoded.first(1000)) == 30
 
 
 def test_a_typed_question_can_be_encoded() -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from rrn import tasks
+from rrn.errors import InputError
 from rrn.graphs import complete_edges
 from rrn.tasks.babi.data import EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.model import (
@@ -107,6 +108,13 @@ def test_long_and_short_questions_are_run_apart_and_come_back_in_order(
     exists = (torch.arange(batch["sentences"].shape[1]) <= counts[:, None]).repeat_interleave(POINTS, 1)
     exists = torch.cat([torch.ones(20, len(WORDS), dtype=torch.bool), exists], dim=1)
     torch.testing.assert_close(apart[:, exists], together[:, exists], atol=1e-5, rtol=1e-4)
+
+
+def test_a_run_cannot_go_on_from_a_state(batch: Batch) -> None:
+    net = network("babi")
+    _, state = net(batch, steps=1)
+    with pytest.raises(InputError, match="state"):
+        net(batch, steps=1, state=state)
 
 
 @pytest.mark.parametrize("name", ["babi", "babi-paper"])

@@ -14,6 +14,7 @@ COUNTS = {
     "pretty-clevr-mlp": 261_136,
 }
 RELATIONAL = ["pretty-clevr", "pretty-clevr-paper", "pretty-clevr-paper-count"]
+ALL = [*RELATIONAL, "pretty-clevr-mlp"]
 
 
 def some_batch(count: int = 20) -> dict[str, torch.Tensor]:
@@ -66,7 +67,7 @@ def test_nearness_says_where_a_walk_goes() -> None:
             assert visited == SCENES.paths[scene, start].tolist()
 
 
-@pytest.mark.parametrize("name", RELATIONAL)
+@pytest.mark.parametrize("name", ALL)
 def test_the_order_of_the_objects_does_not_matter(name: str) -> None:
     batch = some_batch()
     order = torch.tensor([3, 1, 7, 0, 2, 6, 5, 4])

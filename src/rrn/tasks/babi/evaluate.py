@@ -96,6 +96,8 @@ def evaluate(
     max_facts = options.max_facts or preset.max_facts
     if max_facts < 1:
         raise InputError(f"--max-facts: expected at least 1, got {max_facts}")
+    if max_facts > preset.max_facts and preset.network in ("paper", "memn2n"):
+        raise InputError(f"--max-facts: {preset.name} has places for {preset.max_facts} facts, got {max_facts}")
     if options.data is None:
         questions, split = EndlessQuestions(SEED).take(QUESTIONS), "generated"
     else:

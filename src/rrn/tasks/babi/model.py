@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from rrn.errors import InputError
 from rrn.graphs import EdgeList, Graph, PackedGraphs
 from rrn.layers import Product
 from rrn.messages import AttentionMessage
@@ -27,7 +28,7 @@ POINTS = POINTERS + 1
 """Logits a node in training: the pointers, and whether it supports the answer at all."""
 SHORT = 10
 """Questions with at most this many facts are run apart from longer ones, so that few edges are padding."""
-PLACE_FEATURES = 9
+TIME_FEATURES = 9
 ROLE_SHARPNESS = 20.0
 """Scale of the logits that choose words for roles: large enough that roles differ before anything is learned."""
 
@@ -183,7 +184,7 @@ class RolesNetwork(nn.Module):
         self.join_straight = nn.Linear(2 * hidden + pairs + 1, hidden)
         self.norm = nn.LayerNorm(hidden)
         self.compare = nn.Linear(pairs, preset.edge_features, bias=False)
-        self.time = nn.Linear(PLACE_FEATURES, preset.edge_features)
+        self.time = nn.Linear(TIME_FEATURES, preset.edge_features)
         self.rrn = RRN(
             features=hidden,
             hidden=hidden,
@@ -201,8 +202,10 @@ class RolesNetwork(nn.Module):
         """Logits of the answer (steps, n, 177): how near each word's code is to what is read out.
 
         In training followed by the points of each node (see `PointerReadout`): (steps, n, 177 + 4 · (F + 1)). The
-        state is that of the last graphs run; a run cannot go on from it.
+        state is that of the last graphs run; no run can go on from it.
         """
+        if state is not None:
+            raise InputError("state: this network sorts its graphs by size and cannot go on from a state; leave it out")
         words, which = distinct_sentences(batch)
         codes, roles = self.encoder(words)
         short = batch["fact_counts"] <= SHORT
@@ -210,9 +213,7 @@ class RolesNetwork(nn.Module):
         outputs = []
         for rows in parts:
             output, state = self._run(which[rows], batch["fact_counts"][rows], codes, roles, steps)
-            answer, points = output.split(
-                [self.encoder.words.embedding_dim, output.shape[-1] - roles.shape[-1]], dim=-1
-            )
+            answer, points = output.tensor_split([roles.shape[-1]], dim=-1)
             logits = self.scale * (answer @ self.encoder.words.weight[1:].T) + self.bias
             missing = POINTS * which.shape[1] - points.shape[-1]
             outputs.append(torch.cat([logits, F.pad(points, (0, missing))], dim=-1) if self.training else logits)
@@ -236,7 +237,7 @@ class RolesNetwork(nn.Module):
 
 
 def _time_features(size: int) -> Tensor:
-    """How two nodes lie in time: (sender, receiver, PLACE_FEATURES). Node 0 is the question, the others facts."""
+    """How two nodes lie in time: (sender, receiver, TIME_FEATURES). Node 0 is the question, the others facts."""
     sender, receiver = torch.arange(size)[:, None], torch.arange(size)
     facts = (sender > 0) & (receiver > 0)
     later = receiver - sender

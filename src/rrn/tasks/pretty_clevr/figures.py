@@ -186,8 +186,9 @@ def draw_result(result: dict[str, Any], path: str | Path) -> None:
         axes.axhline(result["random"], color="black", linestyle=":", label="random")
         axes.set(xlabel="jumps", ylim=(0, 1.02), xticks=jumps)
         axes.set_title(f"{name} ({shown['parameters']:,} parameters)", fontsize=10)
-        axes.legend(fontsize=8, loc="lower left" if shown is result else "upper right")
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     all_axes[0][0].set_ylabel("accuracy")
+    figure.subplots_adjust(wspace=0.35)
     save(figure, path)
 
 

@@ -1,3 +1,14 @@
-"""Puzzles of the project's own."""
+"""Puzzles of the project's own, with 17 givens, the fewest a Sudoku can have.
 
-EXAMPLES = ("53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79",)
+Found by a search that starts from generated minimal puzzles: take two givens out and put another one in, where exactly
+one solution is left, until 17 remain; where that fails, exchange one given for another and try again. Then a random
+symmetry each.
+"""
+
+EXAMPLES = (
+    ".......26.....8.......61..93.......1........82..4......1.....7....3...4..89......",
+    "........96.....31...75.........13.........8.7....6.......8..7.54........31.......",
+    "..6....2.....4.9....8..3...5...9...7..2....6.....7....1........9..7..........6.8.",
+    "....5.9....3...4...1...2...8....1.....4...3.......8..7..9.4............6...8....1",
+    ".....1..4..9.....7.5.6......8.....5.4....7..........3..325.....7.......1...8.....",
+)

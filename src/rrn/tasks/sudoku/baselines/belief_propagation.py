@@ -21,7 +21,7 @@ from rrn.updates import State
 
 NEVER = float("-inf")
 UNITS_AT_A_TIME = 512
-SINKHORN_ROUNDS = 5
+SINKHORN_ROUNDS = 3
 SAFE = -700.0
 """Products whose logarithm is above this are plain numbers of double precision."""
 NEGLIGIBLE = -40.0
@@ -56,7 +56,7 @@ def _log_sum(terms: Any, count: int) -> float:
     largest = -np.inf
     for index in range(count):
         largest = max(largest, terms[index])
-    if largest == -np.inf:
+    if count < 2 or largest == -np.inf:
         return largest
     total = 0.0
     for index in range(count):
@@ -262,44 +262,54 @@ class BeliefPropagation(nn.Module):
 
     def step(self, messages: Tensor, evidence: Tensor, age: Tensor) -> Tensor:
         """What units tell cells, (n, places, digits), after another step. ``age`` (n, 1) says how many came before."""
+        known = evidence[:, self.graph.cell_of]
         if self.schedule == "parallel":
-            return self._speak(self._heard(messages, evidence), messages)
+            heard = known + self.graph.sum_at(messages, self.graph.elsewhere)
+            return self._speak(heard.unflatten(1, (-1, self.graph.cells_a_unit)), messages, age)
         orders = np.stack([self._order(t) for t in age[:, 0].tolist()])
-        rows, size = torch.arange(len(messages))[:, None], self.graph.cells_a_unit
-        messages = messages.clone()
-        for units in torch.from_numpy(orders).T:
-            places = units[:, None] * size + torch.arange(size)
-            padded = F.pad(messages, (0, 0, 0, 1))
-            others = padded[rows[..., None], self.graph.elsewhere[places]].sum(-2)
-            heard = self._cut(evidence[rows, self.graph.cell_of[places]] + others)
-            messages[rows, places] = self._speak(heard, messages[rows, places])
-        return messages
+        size = self.graph.cells_a_unit
+        in_order = torch.from_numpy(orders).T[..., None] * size + torch.arange(size)
+        rows = torch.arange(len(messages))[:, None]
+        messages = F.pad(messages, (0, 0, 0, 1))
+        for places in in_order:
+            heard = known[rows, places] + messages[rows[..., None], self.graph.elsewhere[places]].sum(-2)
+            messages[rows, places] = self._speak(heard[:, None], messages[rows, places], age)
+        return messages[:, :-1]
 
     def _order(self, age: int) -> np.ndarray:
         return np.random.default_rng([self.seed, age]).permutation(self.graph.units)
 
-    def _heard(self, messages: Tensor, evidence: Tensor) -> Tensor:
-        """What cells tell units, (n, places, digits)."""
-        return self._cut(evidence[:, self.graph.cell_of] + self.graph.sum_at(messages, self.graph.elsewhere))
-
-    def _cut(self, heard: Tensor) -> Tensor:
-        return normalised(heard.masked_fill(heard <= self.underflow, NEVER))
-
-    def _speak(self, heard: Tensor, earlier: Tensor) -> Tensor:
-        incoming = heard.reshape(-1, self.graph.cells_a_unit, heard.shape[-1])
-        spoken = normalised(all_different(incoming, self.underflow)).view_as(heard)
+    def _speak(self, heard: Tensor, earlier: Tensor, age: Tensor) -> Tensor:
+        """What units say, shaped like what they said ``earlier``, who heard (n, units, cells, digits)."""
+        if self.underflow > NEVER:
+            heard = heard.masked_fill(heard <= self.underflow, NEVER)
+        heard = self.prepared(normalised(heard), age)
+        spoken = normalised(all_different(heard.flatten(0, 1), self.underflow)).view_as(earlier)
         return (1 - self.damping) * spoken + self.damping * earlier if self.damping else spoken
+
+    def prepared(self, heard: Tensor, age: Tensor) -> Tensor:
+        """What units make of what they heard, (n, units, cells, digits), before they speak: nothing."""
+        return heard
 
 
 class ModifiedBeliefPropagation(BeliefPropagation):
     """Belief propagation made for Sudoku, after Khan, Jabbari, Jabbari and Ghanbarinejad (2014).
 
-    After every ``fix_every`` steps the most probable digit of all open cells is fixed as if it had been given, and
-    before every ``balance_every``-th what the cells tell a unit is balanced. The state also has the grid, (n · 81, 1).
+    After every ``fix_every`` steps the most probable digit of all open cells is fixed as if it had been given, and in
+    every ``balance_every``-th what units hear is balanced. The state also has the grid so far, (n · 81, 1).
     """
 
-    def __init__(self, *, fix_every: int = 2, balance_every: int | None = 2, underflow: float = NEVER) -> None:
-        super().__init__(underflow=underflow)
+    def __init__(
+        self,
+        schedule: Literal["parallel", "random"] = "random",
+        *,
+        fix_every: int = 20,
+        balance_every: int | None = 2,
+        damping: float = 0.0,
+        underflow: float = NEVER,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(schedule, damping=damping, underflow=underflow, seed=seed)
         self.fix_every, self.balance_every = fix_every, balance_every
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
@@ -309,14 +319,17 @@ class ModifiedBeliefPropagation(BeliefPropagation):
         grids = flat.view_as(puzzles)
         outputs = []
         for _ in range(steps):
-            evidence, age = evidence_of(grids), age + 1
-            heard = self._heard(messages, evidence)
-            if self.balance_every:
-                heard = torch.where((age % self.balance_every == 0)[..., None], balanced(heard), heard)
-            messages = self._speak(heard, messages)
+            evidence = evidence_of(grids)
+            messages, age = self.step(messages, evidence, age), age + 1
             outputs.append(self.beliefs(messages, evidence).log_softmax(-1))
             grids = torch.where(age % self.fix_every == 0, fill_most_probable(grids, outputs[-1]), grids)
         return torch.stack(outputs).flatten(1, 2), State(messages.flatten(0, 1), (age, grids.view(-1, 1)))
+
+    def prepared(self, heard: Tensor, age: Tensor) -> Tensor:
+        if self.balance_every is None:
+            return heard
+        due = ((age + 1) % self.balance_every == 0)[..., None, None]
+        return torch.where(due, balanced(heard), heard) if due.any() else heard
 
     def start(self, puzzles: Tensor) -> State:
         start = super().start(puzzles)
@@ -324,13 +337,12 @@ class ModifiedBeliefPropagation(BeliefPropagation):
 
 
 def balanced(heard: Tensor) -> Tensor:
-    """Sinkhorn: what the cells of a unit say, (n, 243, 9), scaled until every cell and every digit sums to about 1."""
-    units = heard.view(len(heard), -1, 9, 9)
+    """Sinkhorn: what units heard, (…, cells, digits), scaled until every cell and every digit sums to about 1."""
     for _ in range(SINKHORN_ROUNDS):
         for dimension in (-1, -2):
-            total = units.logsumexp(dimension, keepdim=True)
-            units = torch.where(total == NEVER, units, units - total)
-    return normalised(units.view_as(heard))
+            total = heard.logsumexp(dimension, keepdim=True)
+            heard = torch.where(total == NEVER, heard, heard - total)
+    return normalised(heard)
 
 
 def evidence_of(puzzles: Tensor) -> Tensor:
