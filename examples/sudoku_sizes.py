@@ -12,6 +12,7 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
+from torch import nn
 
 from rrn.evaluation import machine
 from rrn.pretrained import from_pretrained, read_config
@@ -25,9 +26,8 @@ EXTRA_GIVENS = {"4x4": (0,), "6x6": (0,), "9x9": (0, 5), "16x16": (0, 20, 40, 80
 STEPS = (16, 32, 64, 128)
 
 
-def measure(name: str, count: int, weights: str = "sudoku", seed: int = 0) -> list[dict[str, object]]:
+def measure(network: nn.Module, name: str, count: int, seed: int = 0) -> list[dict[str, object]]:
     """The share solved within so many steps, from one start, at each number of extra givens."""
-    network, _ = from_pretrained(weights)
     box, rows = SIZES[name], []
     puzzles, solutions = generate(count, box, np.random.default_rng([seed, *box]))
     shuffle = np.random.default_rng(seed).random(puzzles.shape)
@@ -51,10 +51,11 @@ def measure(name: str, count: int, weights: str = "sudoku", seed: int = 0) -> li
 def main(weights: str = "sudoku") -> None:
     started = time.monotonic()
     _, config = read_config(weights)
+    network, _ = from_pretrained(weights)
     result = {
         "about": "share of puzzles solved within so many steps, one start, by weights trained on 9x9 alone; minimal "
         "puzzles (16x16: dug as far as the solution was proved unique) with extra givens",
-        "sizes": {name: measure(name, COUNTS[name], weights) for name in SIZES},
+        "sizes": {name: measure(network, name, COUNTS[name]) for name in SIZES},
         "weights": {"preset": config["preset"]["name"], "trained": config["trained"]},
         "command": "python examples/sudoku_sizes.py",
         "seed": 0,

@@ -45,8 +45,8 @@ SYSTEMS = (
     System("random", "loopy BP, random (Bauke 2008)", 0.617, 64, make=lambda: BeliefPropagation("random")),
     System("parallel", "loopy BP, parallel (Bauke 2008)", 0.532, 64, make=BeliefPropagation),
     System("sudoku-learned-messages", "deeply learned messages (Lin 2015)", 0.0, 32),
-    System("sudoku-learned-messages-last", "  a loss at the last step only", 0.0, 32),
-    System("sudoku-learned-messages-one", "  a single step", 0.0, 1),
+    System("sudoku-learned-messages-last", "deeply learned messages, a loss at the last step", 0.0, 32),
+    System("sudoku-learned-messages-one", "deeply learned messages, one step", 0.0, 1),
     System("sudoku-rn-node", "relational network, node (Santoro 2017)", 0.0, 1),
     System("sudoku-rn-graph", "relational network, graph (Santoro 2017)", 0.0, 1),
     System("sudoku-convolutional", "deep convolutional network (Park 2016)", 0.7, 64, givens=(24, 36)),
@@ -95,7 +95,7 @@ def measure(
     right = (found.grids == solutions).all(1)
     empty = puzzles == 0
     return {
-        "title": system.title.strip(),
+        "title": system.title,
         "paper": system.paper,
         "accuracy": float(right.mean()),
         "cells": float((found.grids == solutions)[empty].mean()),

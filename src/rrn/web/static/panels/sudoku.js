@@ -265,7 +265,8 @@ export async function create(info, section) {
   }
 
   function sayHow() {
-    const start = found.starts > 1 ? ` of start ${found.starts}; the ${found.starts - 1} before it failed` : "";
+    const failed = found.starts === 2 ? "the first" : `the ${found.starts - 1} before it`;
+    const start = found.starts > 1 ? ` of start ${found.starts}; ${failed} failed` : "";
     if (found.solved) {
       told.good("Solved", `In ${found.steps} steps${start}. Every row, column and box holds each digit once.`);
       return;

@@ -1,0 +1,31 @@
+"""rrn data ages: questions of age arithmetic."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rrn.cli.options import parse
+from rrn.errors import InputError
+
+
+@dataclass(frozen=True)
+class Options:
+    out: Path = Path("data/ages")
+    """The folder to write."""
+    count: int = 100_000
+    """Questions."""
+    seed: int = 0
+    split: Literal["train", "valid", "test"] = "train"
+    """Which trees the questions are about; no tree is in two of them."""
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(Options, arguments, "rrn data ages", "Write questions of age arithmetic as arrays.")
+    if options.count < 1:
+        raise InputError(f"--count: expected at least 1, got {options.count}")
+    from rrn.tasks.ages.data import write_questions
+
+    write_questions(options.out, options.count, options.seed, options.split)
+    print(f"{options.count:,} questions written to {options.out}", file=sys.stderr)
+    return 0

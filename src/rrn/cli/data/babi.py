@@ -1,0 +1,45 @@
+"""rrn data babi: generated questions of the 20 tasks, in the official file format."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+from rrn.cli.options import parse
+from rrn.errors import InputError
+
+
+@dataclass(frozen=True)
+class Options:
+    out: Path = Path("data/babi")
+    """The folder to write qa1_train.txt … qa20_test.txt to."""
+    train: int = 9_000
+    """Questions of each task for training."""
+    valid: int = 1_000
+    """Questions of each task for validation."""
+    test: int = 1_000
+    """Questions of each task for testing."""
+    seed: int = 0
+
+
+def main(arguments: list[str]) -> int:
+    about = "Write generated bAbI questions of all 20 tasks, drawn like those of the released data, in its file format."
+    options = parse(Options, arguments, "rrn data babi", about)
+    counts = {"train": options.train, "valid": options.valid, "test": options.test}
+    for split, count in counts.items():
+        if count < 0:
+            raise InputError(f"--{split}: expected 0 or more, got {count}")
+    if options.seed < 0:
+        raise InputError(f"--seed: expected 0 or more, got {options.seed}")
+    from rrn.tasks.babi.data import write_babi
+
+    console = Console(stderr=True)
+    bar = Progress("writing", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console)
+    bar.disable = not console.is_terminal
+    with bar:
+        line = bar.add_task("", total=None)
+        write_babi(options.out, counts, options.seed, lambda done, of: bar.update(line, completed=done, total=of))
+    print(f"{20 * sum(counts.values()):,} questions written to {options.out}", file=sys.stderr)
+    return 0

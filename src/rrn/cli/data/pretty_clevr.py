@@ -1,0 +1,79 @@
+"""rrn data pretty-clevr: scenes, their images, and pictures for papers."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rrn.cli.options import parse
+from rrn.errors import InputError
+
+SHEET = 12
+"""Scenes on a contact sheet."""
+EXAMPLE = 37
+"""The scene of the test set on which "green, 3 jumps" leads to "plus", as in the paper's figure."""
+
+
+@dataclass(frozen=True)
+class Options:
+    out: Path = Path("data/pretty-clevr")
+    """The folder to write: train/, valid/ and test/ in it."""
+    train: int = 100_000
+    """Scenes for training; each has 128 questions."""
+    valid: int = 1_000
+    """Scenes for validation."""
+    test: int = 1_000
+    """Scenes for testing."""
+    seed: int = 0
+    images: int | None = None
+    """Also draw every scene as a PNG so many pixels wide (128 is usual)."""
+    contact_sheet: Path | None = None
+    """Write no data: draw the first twelve scenes of the test set to this file (.png, .pdf, .svg)."""
+    question: Path | None = None
+    """Write no data: draw the jumps of "green, 3 jumps" on a scene of the test set to this file."""
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(Options, arguments, "rrn data pretty-clevr", "Write the Pretty-CLEVR data set, or draw from it.")
+    counts = {"train": options.train, "valid": options.valid, "test": options.test}
+    for split, count in counts.items():
+        if count < 1:
+            raise InputError(f"--{split}: expected at least 1, got {count}")
+    if options.seed < 0:
+        raise InputError(f"--seed: expected 0 or more, got {options.seed}")
+    if options.images is not None and options.images < 16:
+        raise InputError(f"--images: expected at least 16 pixels, got {options.images}")
+    if options.contact_sheet or options.question:
+        return _draw(options)
+    from rrn.tasks.pretty_clevr.data import QUESTIONS, write
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        lines = {}
+
+        def progress(stage: str, done: int, total: int) -> None:
+            if stage not in lines:
+                lines[stage] = bar.add_task(stage, total=total)
+            bar.update(lines[stage], completed=done)
+
+        write(options.out, counts, options.seed, options.images, progress)
+    total = sum(counts.values())
+    print(f"{total:,} scenes with {total * QUESTIONS:,} questions written to {options.out}", file=sys.stderr)
+    return 0
+
+
+def _draw(options: Options) -> int:
+    from rrn.tasks.pretty_clevr.data import number_of, scenes
+    from rrn.tasks.pretty_clevr.figures import draw_contact_sheet, draw_question
+
+    shown = scenes("test", seed=options.seed)
+    if options.contact_sheet:
+        draw_contact_sheet(options.contact_sheet, shown[:SHEET])
+    if options.question:
+        draw_question(options.question, shown.scene(EXAMPLE), number_of("green"), 3)
+    drawn = [str(path) for path in (options.contact_sheet, options.question) if path]
+    print(f"drawn: {', '.join(drawn)}", file=sys.stderr)
+    return 0
