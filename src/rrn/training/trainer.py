@@ -232,7 +232,7 @@ class _Run:
         save_checkpoint(self.folder, self.update, _unshared(tensors | carried), facts)
 
     def _carried(self) -> dict[str, Tensor]:
-        """The batch and the state that the next update works on, of all processes together."""
+        """The batch and the state that the next update works on, of all processes, gathered in one order."""
         if not self.carry:
             return {}
         state = self.carry.state
@@ -241,7 +241,7 @@ class _Run:
         mine |= {f"state.{index}": part for index, part in enumerate(parts)}
         if not self.fabric:
             return mine
-        return {name: self.fabric.all_gather(tensor).flatten(0, 1) for name, tensor in mine.items()}
+        return {name: self.fabric.all_gather(tensor).flatten(0, 1) for name, tensor in sorted(mine.items())}
 
     def _take_up(self) -> bool:
         loaded = load_checkpoint(self.folder)

@@ -14,7 +14,7 @@ from rrn.tasks.sudoku.grid import as_grids, clashes, solves
 from rrn.updates import State
 
 RESTARTS = 8
-NOISE = 0.15
+NOISE = 0.3
 """Standard deviation of the noise that a restart puts on the state, which itself has a mean square of 1."""
 SHAKE_EVERY = 8
 """Steps from one dose of noise to the next. A network forgets what it starts from, so noise has to come on the way;
