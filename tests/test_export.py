@@ -88,7 +88,7 @@ def _solves_without_torch(step: Path, folder: Path) -> None:
     """examples/sudoku_onnx.py with torch and rrn made impossible to import."""
     for absent in ("torch", "rrn"):
         (folder / f"{absent}.py").write_text("raise ImportError('not installed here')\n")
-    easy = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
+    easy = "...5.7.2..6...4.7...7.123..3..8...16.25....4.6...297...1...6.....6...192.84.316.7"
     script = ROOT / "examples" / "sudoku_onnx.py"
     done = subprocess.run(
         [sys.executable, "-c", f"import runpy, sys; sys.argv = ['', {str(step)!r}, {easy!r}]; "
@@ -98,7 +98,7 @@ def _solves_without_torch(step: Path, folder: Path) -> None:
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("5 3 4 6 7 8 9 1 2\n")
+    assert done.stdout.startswith("4 9 3 5 6 7 8 2 1\n")
 
 
 def test_scripts_are_as_short_as_they_say() -> None:

@@ -160,7 +160,7 @@ license: mit
 
 {preset.about}
 
-A recurrent relational network of {parameters:,} parameters, trained with seed {preset.seed} by
+A network of {parameters:,} parameters, trained with seed {preset.seed} by
 `rrn train {preset.name}`. Figures of its validation when it was kept:
 
 | | |
