@@ -47,7 +47,8 @@ def test_it_steps_aside_where_it_does_not_apply() -> None:
         assert not fused._fits(source, None, graph)
 
 
-def test_nothing_of_an_edge_is_kept_for_the_backward_pass() -> None:
+@pytest.mark.parametrize("products", [0, 1, 2])
+def test_of_an_edge_only_products_are_kept_for_the_backward_pass(products: int) -> None:
     nodes, edges, width = 10, 4_000, 8
     saved = 0
 
@@ -58,7 +59,7 @@ def test_nothing_of_an_edge_is_kept_for_the_backward_pass() -> None:
 
     graph = EdgeList(torch.randint(nodes, (2, edges)), nodes)
     source, target = torch.randn(nodes, width, requires_grad=True), torch.randn(nodes, width, requires_grad=True)
-    layer = [(torch.randn(width, width, requires_grad=True), torch.randn(width, requires_grad=True))]
+    layers = [(torch.randn(width, width, requires_grad=True), torch.randn(width, requires_grad=True))] * products
     with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
-        fused.summed_hidden_layers(source, target, None, graph, layer)
-    assert 0 < saved < edges
+        fused.summed_hidden_layers(source, target, None, graph, layers)
+    assert 0 < saved - products * edges * width < edges

@@ -1,10 +1,11 @@
 """The sum over edges of f's hidden layers, a cache's worth of edges at a time.
 
 On a CPU the time of a message step goes into moving edge tensors through memory, not into arithmetic. So the edges
-are taken in chunks small enough for the cache, forward and backward, and nothing of an edge is kept for the
-backward pass: it is computed again there, which costs one product in four and saves all the memory.
+are taken in chunks small enough for the cache, forward and backward. For the backward pass only what costs a matrix
+product is kept; the first layer, the largest in the plain form, is computed again there.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -14,7 +15,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from rrn.graphs import CompleteGraphs, EdgeList, Graph, NeighbourTable
 
-CHUNK_FLOATS = 160_000
+CHUNK_FLOATS = 400_000
 """Numbers in one edge tensor of a chunk: a handful of such tensors stay in a core's second-level cache."""
 
 Layers = list[tuple[Tensor, Tensor]]
@@ -57,6 +58,7 @@ class _Chunk:
     """
 
     edges: slice
+    rows: slice
     senders: Tensor
     receivers: slice | Tensor
 
@@ -66,11 +68,12 @@ def _chunks(graph: Graph, width: int) -> list[_Chunk]:
         nodes, degree = graph.table.shape
         size = max(1, CHUNK_FLOATS // (width * degree))
         spans = [slice(low, min(low + size, nodes)) for low in range(0, nodes, size)]
-        return [_Chunk(span, graph.table[span].flatten(), span) for span in spans]
+        rows = [slice(degree * span.start, degree * span.stop) for span in spans]
+        return [_Chunk(span, row, graph.table[span].flatten(), span) for span, row in zip(spans, rows, strict=True)]
     assert isinstance(graph, EdgeList)
     count, size = graph.edge_shape[0], max(1, CHUNK_FLOATS // width)
     spans = [slice(low, min(low + size, count)) for low in range(0, count, size)]
-    return [_Chunk(span, graph.source[span], graph.target[span]) for span in spans]
+    return [_Chunk(span, span, graph.source[span], graph.target[span]) for span in spans]
 
 
 def _first_layer(chunk: _Chunk, source: Tensor, target: Tensor, edge_term: Tensor | None, buffer: Tensor) -> Tensor:
@@ -91,8 +94,11 @@ class _SummedHiddenLayers(torch.autograd.Function):
         ctx: FunctionCtx, source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph, *flat: Tensor
     ) -> Tensor:
         ctx.graph = graph  # type: ignore[attr-defined]
-        ctx.save_for_backward(source, target, edge_term, *flat)  # type: ignore[arg-type]
         width = source.shape[1]
+        learning = any(ctx.needs_input_grad)  # type: ignore[attr-defined]
+        edges = math.prod(graph.edge_shape)
+        kept = [source.new_empty(edges, width) for _ in range(len(flat) // 2)] if learning else []
+        ctx.save_for_backward(source, target, edge_term, *flat, *kept)  # type: ignore[arg-type]
         chunks = _chunks(graph, width)
         total = source.new_zeros(graph.num_nodes, width)
         rows = max((len(c.senders) for c in chunks), default=0)
@@ -100,7 +106,7 @@ class _SummedHiddenLayers(torch.autograd.Function):
         for chunk in chunks:
             z = _first_layer(chunk, source, target, edge_term, buffers[0])
             for index in range(0, len(flat), 2):
-                out = buffers[(index // 2 + 1) % 2][: len(z)]
+                out = kept[index // 2][chunk.rows] if learning else buffers[(index // 2 + 1) % 2][: len(z)]
                 z = torch.addmm(flat[index + 1], z, flat[index].T, out=out).relu_()
             if isinstance(chunk.receivers, slice):
                 into = total[chunk.receivers]
@@ -112,7 +118,8 @@ class _SummedHiddenLayers(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        source, target, edge_term, *flat = ctx.saved_tensors  # type: ignore[attr-defined]
+        source, target, edge_term, *rest = ctx.saved_tensors  # type: ignore[attr-defined]
+        flat, kept = rest[: 2 * len(rest) // 3], rest[2 * len(rest) // 3 :]
         graph: Graph = ctx.graph  # type: ignore[attr-defined]
         width = source.shape[1]
         chunks = _chunks(graph, width)
@@ -120,14 +127,11 @@ class _SummedHiddenLayers(torch.autograd.Function):
         to_edges = None if edge_term is None else torch.empty_like(edge_term)
         to_flat = [torch.zeros_like(parameter) for parameter in flat]
         rows = max((len(c.senders) for c in chunks), default=0)
-        activations = [source.new_empty(rows, width) for _ in range(1 + len(flat) // 2)]
+        first = source.new_empty(rows, width)
         flows = [source.new_empty(rows, width) for _ in range(2)]
         for chunk in chunks:
             count = len(chunk.senders)
-            layers = [_first_layer(chunk, source, target, edge_term, activations[0])]
-            for index in range(0, len(flat), 2):
-                out = activations[index // 2 + 1][:count]
-                layers.append(torch.addmm(flat[index + 1], layers[-1], flat[index].T, out=out).relu_())
+            layers = [_first_layer(chunk, source, target, edge_term, first), *(layer[chunk.rows] for layer in kept)]
             if isinstance(chunk.receivers, slice):
                 arrived = gradient[chunk.receivers]
                 flow = flows[0][:count]
