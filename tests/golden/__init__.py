@@ -42,9 +42,11 @@ def pretty_clevr() -> Batch:
 
 
 def sudoku() -> Batch:
-    """A puzzle of 17 givens."""
-    line = "000000010400000000020000000000050407008000300001090000300400200050100000000806000"
-    return {"puzzle": torch.tensor([[int(digit) for digit in line]])}
+    """A puzzle of 17 givens, of our own."""
+    from rrn.tasks.sudoku.examples import EXAMPLES
+    from rrn.tasks.sudoku.files import parse_puzzle
+
+    return {"puzzle": torch.from_numpy(parse_puzzle(EXAMPLES[1])).long().view(1, 81)}
 
 
 def babi() -> Batch:

@@ -10,7 +10,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
+from safetensors.torch import load as read_tensors
+from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
 from rrn.storage import write_atomically
@@ -21,7 +22,7 @@ KEPT = 2
 
 def save_checkpoint(folder: Path, update: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Path:
     """Write ``checkpoint-<update>-<checksum>.safetensors`` and remove all but the newest few."""
-    content = safetensors.torch.save(
+    content = tensor_bytes(
         {name: tensor.detach().contiguous() for name, tensor in tensors.items()}, {"facts": json.dumps(facts)}
     )
     checksum = hashlib.sha256(content).hexdigest()[:16]
@@ -46,5 +47,5 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | 
             continue
         length = int.from_bytes(content[:8], "little")
         facts = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["facts"])
-        return safetensors.torch.load(content), facts
+        return read_tensors(content), facts
     return None
