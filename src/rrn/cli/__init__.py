@@ -16,8 +16,6 @@ COMMANDS = {
     "export": "write a network as ONNX, to run it without torch",
     "serve": "open the page: watch networks reason",
 }
-TASK_COMMANDS = ("ask", "data")
-"""Commands with one subcommand a task: ``rrn ask ages``."""
 
 USAGE = """usage: rrn COMMAND …
 

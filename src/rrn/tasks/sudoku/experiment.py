@@ -81,9 +81,6 @@ class SudokuExperiment(Experiment[SudokuPreset]):
     def steps_of(self, carry: Carry) -> int:
         return self.preset.segment or self.preset.steps if self.preset.slot_steps else super().steps_of(carry)
 
-    def begin(self, rng: np.random.Generator, shard: Shard) -> Carry:
-        return Carry(shard.take(self.sample(rng)))
-
     def proceed(self, carry: Carry, outputs: Tensor, rng: np.random.Generator, shard: Shard) -> Carry | None:
         if not self.preset.slot_steps:
             return super().proceed(carry, outputs, rng, shard)
