@@ -71,7 +71,7 @@ def test_angles_add() -> None:
 def test_the_loss_by_hand() -> None:
     """The mean over all answers that can be known by their step: of the age asked for, and of those in the facts."""
     experiment = AgesExperiment(small("ages", facts_loss=0.5))
-    experiment.longest = 3
+    experiment.curriculum.longest = 3
     batch = experiment.sample(np.random.default_rng(0))
     outputs = torch.randn(5, 6, 17, AGES)
     asked, facts = [], []
@@ -96,13 +96,13 @@ def test_the_curriculum_moves_on_and_is_restored() -> None:
     seen = []
     for _ in range(40):
         experiment.observe({"furthest": 1.0})
-        seen.append(experiment.longest)
+        seen.append(experiment.curriculum.longest)
     assert seen[12] == 0  # 1 - 0.95^13 < 0.5
     assert seen[13] == 1
     assert seen[-1] == 2
     again = AgesExperiment(small("ages", pass_mark=0.5))
     again.restore(experiment.position())
-    assert (again.longest, again.running) == (experiment.longest, experiment.running)
+    assert (again.curriculum.longest, again.curriculum.running) == (experiment.curriculum.longest, experiment.curriculum.running)
     batch = again.sample(seeded(0, 1, 0))
     assert batch["distances"].gather(1, batch["asked"][:, None]).max() <= 2
-    assert AgesExperiment(small("ages-paper")).longest == 7
+    assert AgesExperiment(small("ages-paper")).curriculum.longest == 7

@@ -24,15 +24,15 @@ def test_the_curriculum_goes_one_jump_further_when_the_furthest_are_right() -> N
     assert experiment.steps_of(Carry({})) == 2
     for _ in range(20):
         experiment.observe({"furthest": 0.9})
-    assert experiment.longest == 0
+    assert experiment.curriculum.longest == 0
     for _ in range(60):
         experiment.observe({"furthest": 1.0})
-    assert experiment.longest == 1
+    assert experiment.curriculum.longest == 1
     position = experiment.position()
     resumed = small()
     resumed.restore(position)
     assert resumed.position() == position
-    resumed.longest = 7
+    resumed.curriculum.longest = 7
     assert set(resumed.sample(seeded(0))["jumps"].tolist()) == set(range(8))
     assert resumed.steps_of(Carry({})) == 8
 
@@ -95,7 +95,7 @@ def test_the_losses_of_two_shares_add_up_to_that_of_the_batch(name: str) -> None
 
 def test_the_furthest_questions_are_measured() -> None:
     experiment = small()
-    experiment.longest = 2
+    experiment.curriculum.longest = 2
     batch = {"answer": torch.tensor([1, 2, 3, 4]), "jumps": torch.tensor([0, 2, 2, 1])}
     outputs = F.one_hot(torch.tensor([[1, 2, 9, 9]]), 80).float()
     assert experiment.measure(outputs, batch) == {"accuracy": 0.5, "furthest": 0.5, "longest": 2.0}
@@ -121,14 +121,14 @@ def test_the_default_learns_the_start_in_a_few_updates() -> None:
 
 def test_half_of_the_questions_ask_for_the_most_jumps() -> None:
     experiment = small("pretty-clevr-paper", batch_size=2_000)
-    experiment.longest = 3
+    experiment.curriculum.longest = 3
     share = (experiment.sample(seeded(0))["jumps"] == 3).float().mean()
     assert share == pytest.approx(0.5 + 0.5 / 4, abs=0.04)
 
 
 def test_validation_counts_every_number_of_jumps_that_training_has_come_to() -> None:
     experiment = small()
-    experiment.longest = 2
+    experiment.curriculum.longest = 2
     figures = experiment.validate(experiment.network().eval())
     assert all(0 <= figures[f"jumps_{jumps}"] < 0.6 for jumps in range(8))
     assert figures["score"] == pytest.approx(sum(figures[f"jumps_{jumps}"] for jumps in range(3)) / 8)

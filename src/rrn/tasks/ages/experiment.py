@@ -9,12 +9,11 @@ from rrn.tasks.ages import data
 from rrn.tasks.ages.evaluate import right_by_step
 from rrn.tasks.ages.model import as_batch, build
 from rrn.tasks.ages.presets import AgesPreset
+from rrn.training.curriculum import Curriculum
 from rrn.training.experiment import Batch, Carry, Experiment, seeded
 
 VALIDATION = 4_000
 FURTHEST = data.PERSONS - 1
-MEMORY = 0.95
-"""Share of the running accuracy that an update leaves unchanged."""
 
 
 class AgesExperiment(Experiment[AgesPreset]):
@@ -22,8 +21,7 @@ class AgesExperiment(Experiment[AgesPreset]):
 
     def __init__(self, preset: AgesPreset) -> None:
         super().__init__(preset)
-        self.longest = 0 if preset.curriculum else FURTHEST
-        self.running = 0.0
+        self.curriculum = Curriculum(FURTHEST, preset.pass_mark, enabled=preset.curriculum)
         self.validation = data.sample("valid", VALIDATION, seeded(preset.seed, 2))
 
     def network(self) -> nn.Module:
@@ -31,7 +29,7 @@ class AgesExperiment(Experiment[AgesPreset]):
 
     def sample(self, rng: np.random.Generator) -> Batch:
         """Questions, and the number of losses of an average one: of the *whole* batch, whatever shard `loss` sees."""
-        longest = self.longest if self.preset.curriculum else None
+        longest = self.curriculum.longest if self.preset.curriculum else None
         batch = as_batch(data.sample("train", self.preset.batch_size, rng, longest))
         if self.preset.network == "turning":
             _, due = self._due(batch, self.steps_of(Carry(batch)))
@@ -43,7 +41,7 @@ class AgesExperiment(Experiment[AgesPreset]):
         return batch["ages"].gather(1, batch["asked"][:, None])[:, 0]
 
     def steps_of(self, carry: Carry) -> int:
-        return min(self.preset.steps, self.longest + 2)
+        return min(self.preset.steps, self.curriculum.longest + 2)
 
     def proceed(self, *_: object) -> None:
         """A new batch at every update."""
@@ -63,30 +61,32 @@ class AgesExperiment(Experiment[AgesPreset]):
         persons = torch.cat([batch["asked"][:, None], batch["facts"][..., :2].flatten(1)], dim=1)
         distances = batch["distances"].gather(1, persons)
         step = torch.arange(1, steps + 1)[:, None, None]
-        return persons, (step >= distances) & (distances <= self.longest)
+        return persons, (step >= distances) & (distances <= self.curriculum.longest)
 
     def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
         last = outputs[-1] if outputs.dim() == 3 else outputs[-1, :, 0]
         right = (last.argmax(-1) == self.targets(batch)).float()
-        furthest = batch["distances"].gather(1, batch["asked"][:, None])[:, 0] == self.longest
-        at_furthest = right[furthest].mean() if furthest.any() else torch.tensor(self.running)
-        return {"accuracy": float(right.mean()), "furthest": float(at_furthest), "longest": float(self.longest)}
+        furthest = batch["distances"].gather(1, batch["asked"][:, None])[:, 0] == self.curriculum.longest
+        at_furthest = right[furthest].mean() if furthest.any() else torch.tensor(self.curriculum.running)
+        return {
+            "accuracy": float(right.mean()),
+            "furthest": float(at_furthest),
+            "longest": float(self.curriculum.longest),
+        }
 
     def observe(self, measures: dict[str, float]) -> None:
-        self.running = MEMORY * self.running + (1 - MEMORY) * measures["furthest"]
-        if self.running > self.preset.pass_mark and self.longest < FURTHEST:
-            self.longest, self.running = self.longest + 1, 0.0
+        self.curriculum.observe(measures["furthest"])
 
     def position(self) -> dict[str, float]:
-        return {"longest": self.longest, "running": self.running}
+        return self.curriculum.position()
 
     def restore(self, position: dict[str, float]) -> None:
-        self.longest, self.running = int(position["longest"]), position["running"]
+        self.curriculum.restore(position)
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         right = right_by_step(network, self.validation, self.preset.steps)[-1]
         near = right[self.validation.length <= 2].mean()
-        return {"score": float(right.mean()), "accuracy_to_2": float(near), "longest": float(self.longest)}
+        return {"score": float(right.mean()), "accuracy_to_2": float(near), "longest": float(self.curriculum.longest)}
 
 
 make = AgesExperiment

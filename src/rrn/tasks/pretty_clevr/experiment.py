@@ -11,24 +11,22 @@ from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.evaluate import right_by_step
 from rrn.tasks.pretty_clevr.model import as_batch, build
 from rrn.tasks.pretty_clevr.presets import PrettyClevrPreset
+from rrn.training.curriculum import Curriculum
 from rrn.training.experiment import Batch, Carry, Experiment, seeded
 
 VALIDATION = 8_000
 FURTHEST = data.JUMPS - 1
-MEMORY = 0.95
-"""Share of the running accuracy that an update leaves unchanged."""
 
 
 class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
-    """The curriculum asks for at most ``longest`` jumps, and the network takes two steps more than that at most.
+    """The curriculum asks for at most so many jumps; the default network takes two steps more than that at most.
 
     The loss of a question begins at the step by which the walk can have arrived: one a jump.
     """
 
     def __init__(self, preset: PrettyClevrPreset) -> None:
         super().__init__(preset)
-        self.longest = 0 if preset.curriculum else FURTHEST
-        self.running = 0.0
+        self.curriculum = Curriculum(FURTHEST, preset.pass_mark, enabled=preset.curriculum)
         valid = data.scenes("valid")
         rng = seeded(preset.seed, 2)
         self.validation = (valid, np.sort(rng.choice(len(valid) * data.QUESTIONS, VALIDATION, replace=False)))
@@ -40,8 +38,9 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
         scenes = _training_scenes(self.preset.scenes)
         scene = rng.integers(len(scenes), size=self.preset.batch_size)
         starts = rng.integers(data.STARTS, size=len(scene))
-        jumps = rng.integers(self.longest + 1, size=len(scene))
-        jumps[rng.random(len(scene)) < self.preset.furthest_share] = self.longest
+        jumps = rng.integers(self.curriculum.longest + 1, size=len(scene))
+        if self.progress < self.preset.all_jumps_from:
+            jumps[rng.random(len(scene)) < self.preset.furthest_share] = self.curriculum.longest
         batch = as_batch(scenes, scene, starts * data.JUMPS + jumps)
         if self.preset.augment:
             batch["positions"] = torch.from_numpy(data.augment(batch["positions"].numpy(), rng))
@@ -51,7 +50,11 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
         return batch["answer"]
 
     def steps_of(self, carry: Carry) -> int:
-        return min(self.preset.steps, self.longest + 2)
+        return (
+            min(self.preset.steps, self.curriculum.longest + 2)
+            if self.preset.network == "walking"
+            else self.preset.steps
+        )
 
     def proceed(self, *_: object) -> None:
         """A new batch at every update."""
@@ -70,29 +73,33 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
 
     def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
         right = (outputs[-1, :, : len(data.NAMES)].argmax(-1) == batch["answer"]).float()
-        furthest = batch["jumps"] == self.longest
-        at_furthest = right[furthest].mean() if furthest.any() else torch.tensor(self.running)
-        return {"accuracy": float(right.mean()), "furthest": float(at_furthest), "longest": float(self.longest)}
+        furthest = batch["jumps"] == self.curriculum.longest
+        at_furthest = right[furthest].mean() if furthest.any() else torch.tensor(self.curriculum.running)
+        return {
+            "accuracy": float(right.mean()),
+            "furthest": float(at_furthest),
+            "longest": float(self.curriculum.longest),
+        }
 
     def observe(self, measures: dict[str, float]) -> None:
-        self.running = MEMORY * self.running + (1 - MEMORY) * measures["furthest"]
-        if self.running > self.preset.pass_mark and self.longest < FURTHEST:
-            self.longest, self.running = self.longest + 1, 0.0
+        self.curriculum.observe(measures["furthest"])
+        if self.progress >= self.preset.all_jumps_from:
+            self.curriculum.open()
 
     def position(self) -> dict[str, float]:
-        return {"longest": self.longest, "running": self.running}
+        return self.curriculum.position()
 
     def restore(self, position: dict[str, float]) -> None:
-        self.longest, self.running = int(position["longest"]), position["running"]
+        self.curriculum.restore(position)
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         """The score is the mean accuracy of all numbers of jumps, 0 for those that training has not come to."""
         scenes, numbers = self.validation
         right = right_by_step(network, scenes, numbers, self.preset.steps)[-1]
         by_jumps = [float(right[numbers % data.JUMPS == jumps].mean()) for jumps in range(data.JUMPS)]
-        score = sum(by_jumps[: self.longest + 1]) / data.JUMPS
+        score = sum(by_jumps[: self.curriculum.longest + 1]) / data.JUMPS
         each = {f"jumps_{jumps}": figure for jumps, figure in enumerate(by_jumps)}
-        return {"score": score, **each, "longest": float(self.longest)}
+        return {"score": score, **each, "longest": float(self.curriculum.longest)}
 
 
 @cache

@@ -33,6 +33,8 @@ class PrettyClevrPreset(Preset):
     """Begin with questions of no jump; go one further whenever the furthest are answered right."""
     furthest_share: float = 0.0
     """Share of the questions that ask for as many jumps as the curriculum allows; the others ask for any number."""
+    all_jumps_from: float = 1.0
+    """Share of the budget after which questions of all numbers of jumps are asked alike, passed or not."""
     pass_mark: float = 0.93
     """The running accuracy on the furthest questions at which the curriculum goes on."""
 
@@ -58,6 +60,7 @@ PRESETS = (
         walk_loss=0.0,
         augment=True,
         furthest_share=0.5,
+        all_jumps_from=0.5,
         steps=4,
         batch_size=32,
         updates=10_000_000,
@@ -75,6 +78,7 @@ PRESETS = (
         walk_loss=0.0,
         augment=True,
         furthest_share=0.5,
+        all_jumps_from=0.5,
         steps=4,
         batch_size=32,
         updates=10_000_000,
@@ -91,11 +95,12 @@ PRESETS = (
         walk_loss=0.0,
         augment=True,
         furthest_share=0.5,
+        all_jumps_from=0.5,
         pass_mark=0.98,
         steps=1,
         batch_size=64,
         updates=10_000_000,
-        minutes=15,
+        minutes=8,
         lr=1e-3,
         ema=0.999,
         validate_every=1000,
@@ -108,11 +113,12 @@ PRESETS = (
         walk_loss=0.0,
         augment=True,
         furthest_share=0.5,
+        all_jumps_from=0.5,
         pass_mark=0.98,
         steps=1,
         batch_size=64,
         updates=10_000_000,
-        minutes=5,
+        minutes=4,
         lr=1e-3,
         ema=0.999,
         validate_every=1000,
