@@ -102,7 +102,10 @@ def test_the_curriculum_moves_on_and_is_restored() -> None:
     assert seen[-1] == 2
     again = AgesExperiment(small("ages", pass_mark=0.5))
     again.restore(experiment.position())
-    assert (again.curriculum.longest, again.curriculum.running) == (experiment.curriculum.longest, experiment.curriculum.running)
+    assert (again.curriculum.longest, again.curriculum.running) == (
+        experiment.curriculum.longest,
+        experiment.curriculum.running,
+    )
     batch = again.sample(seeded(0, 1, 0))
     assert batch["distances"].gather(1, batch["asked"][:, None]).max() <= 2
     assert AgesExperiment(small("ages-paper")).curriculum.longest == 7

@@ -17,7 +17,7 @@ from rrn.tasks.sudoku.experiment import SudokuExperiment
 from rrn.tasks.sudoku.generator import generate
 from rrn.tasks.sudoku.grid import grid_to_line, solves
 from rrn.tasks.sudoku.presets import SudokuPreset
-from rrn.tasks.sudoku.symmetry import fingerprints
+from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.checkpoints import load_checkpoint
 from rrn.training.experiment import Carry, Shard, seeded
 from rrn.training.trainer import train
@@ -28,7 +28,7 @@ TINY = SudokuPreset(
     about="",
     hidden=8,
     message_width=4,
-    layer_width=24,
+    layer_width=30,
     steps=6,
     segment=2,
     slot_steps=(6, 12),
@@ -157,6 +157,31 @@ def test_a_share_of_the_puzzles_comes_from_the_pool(share: float, tmp_path: Path
     assert len(set(givens)) <= 1
     if 0 < share < 1:
         assert not pooled[: pooled.sum()].all(), "mixed, not one after the other"
+
+
+def test_the_head_of_the_pool_and_its_relatives_are_kept_for_testing(tmp_path: Path) -> None:
+    puzzles, solutions = generate(3, np.random.default_rng(78))
+    turned = random_symmetry(puzzles, solutions, np.random.default_rng(79))
+    puzzles, solutions = (
+        np.concatenate([all_of, some[:1]]) for all_of, some in zip((puzzles, solutions), turned, strict=True)
+    )
+    lines = [
+        f"{grid_to_line(puzzle)},{grid_to_line(solution)}" for puzzle, solution in zip(puzzles, solutions, strict=True)
+    ]
+    (tmp_path / "pool.csv").write_text("\n".join(lines))
+    experiment = tiny(pool=tmp_path / "pool.csv", pool_share=1.0, pool_skip=2)
+    _, drawn = experiment.draw(50, seeded(0))
+    assert set(fingerprints(drawn)) == {fingerprints(solutions)[2]}
+
+
+@pytest.mark.parametrize(("progress", "most"), [(0.0, 12), (0.25, 7), (0.5, 2), (0.9, 2)])
+def test_puzzles_are_easier_at_first(progress: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(room, "generate", lambda *arguments: asked.append(arguments) or generate(*arguments))
+    experiment = tiny(extra_givens=(1, 2), easier=10)
+    experiment.progress = progress
+    experiment.draw(4, seeded(0))
+    assert asked[0][2] == (1, most)
 
 
 def test_the_same_update_draws_the_same_puzzles() -> None:

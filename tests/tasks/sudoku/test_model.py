@@ -1,6 +1,7 @@
 """The networks: their sizes, their symmetry, and that the fast form says what the plain form says."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,12 @@ from rrn.tasks.sudoku import fast
 from rrn.tasks.sudoku.generator import generate
 from rrn.tasks.sudoku.graph import KINDS, CandidateGraph, cell_graph, cell_neighbours
 from rrn.tasks.sudoku.grid import PEERS
-from rrn.tasks.sudoku.model import CandidateSudoku, CellSudoku, build, candidate_classes
+from rrn.tasks.sudoku.model import CandidateSudoku, CellSudoku, build, what_givens_say
 from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.tasks.sudoku.symmetry import Symmetries, draw_symmetries
 
 BOXES = [(2, 2), (2, 3), (3, 2), (3, 3)]
-TINY = SudokuPreset(name="tiny", about="", hidden=8, message_width=4, layer_width=24)
+TINY = SudokuPreset(name="tiny", about="", hidden=8, message_width=4, layer_width=30)
 
 
 def puzzles(count: int, extra: int = 5) -> Tensor:
@@ -55,8 +56,8 @@ def test_the_papers_networks_have_the_papers_number_of_parameters(name: str, par
 def test_the_default_network_is_two_layers_and_a_readout() -> None:
     preset = tasks.find_preset("sudoku")
     assert isinstance(preset, SudokuPreset)
-    hidden, messages, layer = preset.hidden, 4 * preset.message_width, preset.layer_width
-    expected = (hidden + messages + 4) * layer + layer * hidden + hidden
+    hidden, messages, layer = preset.hidden, 6 * preset.message_width, preset.layer_width
+    expected = (hidden + messages + 1) * layer + layer * hidden + hidden
     assert sum(p.numel() for p in build(preset).parameters()) == expected < 201_194
 
 
@@ -89,6 +90,10 @@ def brute_force_members(box: tuple[int, int], node: tuple[int, int, int]) -> lis
             groups[2].add((r, c, d))
         if d == digit and (r // high, c // wide) == (row // high, column // wide):
             groups[3].add((r, c, d))
+            if r == row:
+                groups[4].add((r, c, d))
+            if c == column:
+                groups[5].add((r, c, d))
     return groups
 
 
@@ -96,10 +101,10 @@ def brute_force_members(box: tuple[int, int], node: tuple[int, int, int]) -> lis
 def test_members_of_the_candidate_graph_by_brute_force(box: tuple[int, int]) -> None:
     n = box[0] * box[1]
     members = CandidateGraph(1, box).members()
-    assert members.shape == (n**3, KINDS, n)
+    assert [kind.shape for kind in members] == [(n**3, size) for size in (n, n, n, n, box[1], box[0])]
     for node in itertools.product(range(0, n, 2), range(1, n, 2), range(n)):
         row, column, digit = node
-        found = members[(row * n + column) * n + digit]
+        found = [kind[(row * n + column) * n + digit] for kind in members]
         groups = [set(zip(*np.unravel_index(group.numpy(), (n, n, n)), strict=True)) for group in found]
         assert groups == brute_force_members(box, node)
 
@@ -109,45 +114,60 @@ def test_group_sums_are_sums_over_the_members(box: tuple[int, int]) -> None:
     graph = CandidateGraph(2, box)
     values = torch.randn(graph.num_nodes, KINDS * 3, dtype=torch.float64)
     parts = values.view(-1, KINDS, 3)
-    listed = [parts[graph.members()[:, kind], kind].sum(1) for kind in range(KINDS)]
+    listed = [parts[members, kind].sum(1) for kind, members in enumerate(graph.members())]
     torch.testing.assert_close(graph.group_sums(values), torch.cat(listed, dim=-1))
 
 
 def test_the_candidate_graph_answers_as_every_graph_does() -> None:
     graph = CandidateGraph(2, (2, 2))
     values = torch.randn(graph.num_nodes, 3)
-    hears = graph.members().flatten(1)
+    hears = torch.cat(graph.members(), dim=1)
     assert graph.edge_shape == hears.shape
     received = graph.pair(values, torch.zeros_like(values))
     torch.testing.assert_close(received, values[hears])
     torch.testing.assert_close(graph.collect(received, "sum"), values[hears].sum(1))
-    assert graph.in_degree().unique().tolist() == [16.0]
+    assert graph.in_degree().unique().tolist() == [20.0]
     with pytest.raises(InputError, match="puzzles: expected at least 1, got 0"):
         CandidateGraph(0)
 
 
-def test_classes_of_candidates_by_hand() -> None:
+def test_what_a_given_says_by_hand() -> None:
     """One given, a 3 (of 1-4) in row 1, column 2 of a Sudoku with boxes of two by two."""
     puzzle = torch.zeros(1, 16, dtype=torch.long)
     puzzle[0, 1] = 3
-    given, filled, ruled_out, still_open = range(4)
-    classes = candidate_classes(puzzle, (2, 2)).argmax(-1).view(4, 4, 4)
-    expected = torch.full((4, 4, 4), still_open)
-    expected[0, 1] = filled
-    expected[0, 1, 2] = given
+    given, still_open = (part.view(4, 4, 4) for part in what_givens_say(puzzle, (2, 2)))
+    assert given.nonzero().tolist() == [[0, 1, 2]]
+    expected = torch.ones(4, 4, 4, dtype=torch.bool)
+    expected[0, 1] = False
     for row, column in [(0, 0), (0, 2), (0, 3), (1, 1), (2, 1), (3, 1), (1, 0)]:
-        expected[row, column, 2] = ruled_out
-    torch.testing.assert_close(classes, expected)
+        expected[row, column, 2] = False
+    torch.testing.assert_close(still_open, expected)
 
 
-def test_classes_are_one_hot_and_count_the_givens() -> None:
-    some = puzzles(5)
-    classes = candidate_classes(some)
-    assert classes.shape == (5 * 729, 4)
-    assert (classes.sum(1) == 1).all()
-    givens = (some > 0).sum()
-    assert classes[:, 0].sum() == givens
-    assert classes[:, 1].sum() == 8 * givens
+def test_the_solution_is_open_where_it_is_not_given() -> None:
+    some, solutions = (torch.from_numpy(part).long() for part in generate(5, np.random.default_rng(1), 5))
+    given, still_open = (part.view(5, 81, 9) for part in what_givens_say(some))
+    right = (solutions - 1)[..., None]
+    torch.testing.assert_close(given.gather(2, right)[..., 0], some > 0)
+    torch.testing.assert_close(still_open.gather(2, right)[..., 0], some == 0)
+    assert not (given & still_open).any()
+
+
+def test_what_givens_rule_out_is_neither_answered_nor_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, batch = lively(CandidateSudoku(TINY)), {"puzzle": puzzles(3)}
+    given, still_open = what_givens_say(batch["puzzle"])
+    for fits in (fast.fits, lambda x, box: False):
+        monkeypatch.setattr(fast, "fits", fits)
+        outputs, state = network(batch, steps=4)
+        assert (outputs.view(4, -1)[:, given] == 20).all()
+        assert (outputs.view(4, -1)[:, ~given & ~still_open] == -20).all()
+        assert (state.h[~still_open] == 0).all()
+        assert (state.memory[0][~still_open] == 0).all()
+
+
+def test_the_layer_must_hold_all_messages() -> None:
+    with pytest.raises(InputError, match="layer_width: expected at least the 24 units of all messages, got 23"):
+        CandidateSudoku(replace(TINY, layer_width=23))
 
 
 @pytest.mark.skipif(not fast.COMPILED, reason="numba is not installed")
@@ -189,7 +209,7 @@ def test_the_fast_form_says_the_same_with_and_without_gradients() -> None:
 
 
 def test_the_fast_form_is_for_nine_by_nine_in_single_precision_only() -> None:
-    x = torch.zeros(729, 4)
+    x = torch.zeros(729, 1)
     assert fast.fits(x, (3, 3)) == fast.COMPILED
     assert not fast.fits(x, (2, 2))
     assert not fast.fits(x.double(), (3, 3))
@@ -212,14 +232,16 @@ def test_a_loop_of_steps_is_one_run(name: str) -> None:
 
 def test_the_cores_own_step_is_one_step() -> None:
     network, some = CandidateSudoku(TINY), puzzles(2)
-    x, graph = candidate_classes(some), CandidateGraph(2)
+    still_open = what_givens_say(some)[1]
+    x, graph = still_open.float()[:, None], CandidateGraph(2)
     with torch.no_grad():
         state, outputs = network.rrn.init_state(x), []
         for _ in range(4):
             state, output = network.rrn.step(state, x, graph)
             outputs.append(output)
         expected, _ = network({"puzzle": some}, steps=4)
-    torch.testing.assert_close(torch.stack(outputs), expected, rtol=1e-4, atol=1e-5)
+    ours, theirs = torch.stack(outputs).view(4, -1)[:, still_open], expected.view(4, -1)[:, still_open]
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
 def moved(outputs: Tensor, symmetries: Symmetries) -> Tensor:
@@ -263,9 +285,10 @@ def test_transposition_swaps_the_weights_for_rows_and_columns() -> None:
     mirror.load_state_dict(network.state_dict())
     width, hidden = TINY.message_width, TINY.hidden
     units = torch.arange(TINY.layer_width)
-    units[width : 3 * width] = units[width : 3 * width].roll(width)
-    inputs = torch.arange(hidden + KINDS * width + 4)
-    inputs[hidden + width : hidden + 3 * width] = inputs[hidden + width : hidden + 3 * width].roll(width)
+    kinds = torch.arange(KINDS * width).view(KINDS, width)[[0, 2, 1, 3, 5, 4]].flatten()
+    units[: KINDS * width] = kinds
+    inputs = torch.arange(hidden + KINDS * width + 1)
+    inputs[hidden:-1] = hidden + kinds
     with torch.no_grad():
         mirror.rrn.update.first.copy_(network.rrn.update.first[inputs][:, units])
         mirror.rrn.update.second.copy_(network.rrn.update.second[units])
@@ -293,9 +316,9 @@ def test_it_runs_on_sudokus_of_other_sizes(box: tuple[int, int]) -> None:
     puzzle[0, 0], puzzle[1, n + 1] = 1, n
     outputs, _ = CandidateSudoku(TINY)({"puzzle": puzzle}, steps=3, box=box)
     assert outputs.shape == (3, 2 * n * n, n)
-    first = outputs[-1, 0]
-    assert first.argmax() == 0 or first.argmin() == 0  # the given digit differs, the others are alike
-    torch.testing.assert_close(first[1:], first[1:2].expand(n - 1))
+    assert outputs[-1, 0].tolist() == [20, *[-20] * (n - 1)]
+    assert outputs[-1, 1, 0] == -20
+    torch.testing.assert_close(outputs[-1, 1, 1:], outputs[-1, 1, 1:2].expand(n - 1))
 
 
 def test_noise_is_added_to_what_the_answer_is_read_from() -> None:

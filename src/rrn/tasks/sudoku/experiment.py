@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.errors import InputError
+from rrn.tasks.sudoku.data import split_pool
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.generator import add_givens, generate
 from rrn.tasks.sudoku.model import build
@@ -20,6 +21,7 @@ VALIDATION_SEED = 7
 FILLS = 64
 """Steps, and so digits filled in, of the convolutional network when it is validated; it is trained on one look."""
 SHAKEN = 0.1
+EASIER_UNTIL = 0.5
 
 
 class SudokuExperiment(Experiment[SudokuPreset]):
@@ -36,7 +38,8 @@ class SudokuExperiment(Experiment[SudokuPreset]):
             raise InputError("--slot-steps: only the network on the candidate graph can be trained with slots")
         if preset.pool is not None:
             read = read_puzzles(preset.pool, prove="unsolved")
-            self.pool = read.puzzles, read.solutions
+            rows, _ = split_pool(read.solutions, test=preset.pool_skip, valid=0)
+            self.pool = read.puzzles[rows["train"]], read.solutions[rows["train"]]
 
     def network(self) -> nn.Module:
         return build(self.preset)
@@ -52,7 +55,9 @@ class SudokuExperiment(Experiment[SudokuPreset]):
     def draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Puzzles and solutions (count, 81): generated, and some from the pool if there is one."""
         from_pool = int(rng.binomial(count, self.preset.pool_share)) if self.pool else 0
-        puzzles, solutions = generate(count - from_pool, rng, self.preset.extra_givens)
+        least, most = self.preset.extra_givens
+        most += round(self.preset.easier * max(0.0, 1 - self.progress / EASIER_UNTIL))
+        puzzles, solutions = generate(count - from_pool, rng, (least, most))
         if not self.pool or not from_pool:
             return puzzles, solutions
         rows = rng.integers(len(self.pool[0]), size=from_pool)

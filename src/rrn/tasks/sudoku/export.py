@@ -1,6 +1,6 @@
 """The Sudoku network as a program of its own: see `rrn.export`.
 
-Inputs are ``puzzle``, digits (puzzles, 81) with 0 for empty, and for a step ``state_0`` (puzzles, 729, layer_width)
+Inputs are ``puzzle``, digits (puzzles, 81) with 0 for empty, and for a step ``state_0`` (puzzles, 729, messages)
 and ``state_1`` (puzzles, 729, hidden), both zero at the start. ``outputs`` are the logits of the digits 1-9:
 (puzzles, 81, 9) of a step, (steps, puzzles, 81, 9) of a run. The number of puzzles is free.
 """

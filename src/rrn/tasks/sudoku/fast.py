@@ -1,8 +1,8 @@
 """Many steps of the candidate network at once, forward and backward written out by hand.
 
-What `CandidateUpdate`, `GroupMessage` and `CandidateReadout` say in plain torch, with every elementwise pass of a
-step fused into two loops that numba compiles. About twice as fast; the same to rounding. Without numba, or on
-Sudokus of another size, the plain form runs.
+What `CandidateUpdate`, `GroupMessage` and `CandidateReadout` say in plain torch, on the open candidates alone, with
+every elementwise pass of a step fused into two loops that numba compiles. Several times as fast; the same to rounding.
+Without numba, or on Sudokus of another size, the plain form runs.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import once_differentiable
 
 from rrn.tasks.sudoku.kernels import COMPILED
 
@@ -30,18 +30,20 @@ else:
         return function
 
 
-NODES, GROUPS = 729, 324
+NODES, KINDS = 729, 6
 LARGEST = np.float32(6)
-_row, _column, _digit = np.unravel_index(np.arange(NODES), (9, 9, 9))
-GROUP_OF = np.stack(
-    [
-        9 * _row + _column,
-        81 + 9 * _row + _digit,
-        162 + 9 * _column + _digit,
-        243 + 9 * (_row // 3 * 3 + _column // 3) + _digit,
-    ],
-    axis=1,
-).astype(np.int32)
+
+
+def _groups() -> tuple[np.ndarray, int]:
+    """The group of each kind that each candidate stands in (729, 6), all counted through, and how many there are."""
+    row, column, digit = np.unravel_index(np.arange(NODES), (9, 9, 9))
+    places = (9 * row + column, row, column, row // 3 * 3 + column // 3, 3 * row + column // 3, 3 * column + row // 3)
+    kinds = [places[0], *(9 * place + digit for place in places[1:])]
+    offsets = np.cumsum([0, *(kind.max() + 1 for kind in kinds)])
+    return np.stack([kind + low for kind, low in zip(kinds, offsets[:-1], strict=True)], axis=1), int(offsets[-1])
+
+
+GROUP_OF, GROUPS = _groups()
 
 
 def fits(x: Tensor, box: tuple[int, int]) -> bool:
@@ -53,51 +55,52 @@ def _traced() -> bool:
 
 
 def run_steps(
-    h: Tensor, s: Tensor, x: Tensor, first: Tensor, second: Tensor, readout: Tensor, steps: int
+    h: Tensor, s: Tensor, still_open: Tensor, first: Tensor, second: Tensor, readout: Tensor, steps: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits of each candidate at every step, (steps, nodes), and h and s after the last.
+    """Logits of each candidate at every step, (steps, nodes), and h and s after the last; 0 where it is not open.
 
     Gradients reach the three weights through the logits; the states at both ends are detached.
     """
-    return _Steps.apply(h, s, x, first, second, readout, steps)
+    rows = still_open.nonzero()[:, 0]
+    puzzles = len(still_open) // NODES
+    ends = still_open.view(puzzles, NODES).sum(1).cumsum(0).numpy()
+    groups = GROUP_OF[rows.numpy() % NODES]
+    logits, part_h, part_s = _Steps.apply(h[rows], s[rows], groups, ends, first, second, readout, steps)
+    every = logits.new_zeros(steps, len(still_open)).index_copy(1, rows, logits)
+    return every, torch.zeros_like(h).index_copy_(0, rows, part_h), torch.zeros_like(s).index_copy_(0, rows, part_s)
 
 
 @compiled
-def _sum_groups(values: np.ndarray, into: np.ndarray, offset: int, width: int) -> None:
-    """Part k of the first 4 · width columns of ``values``, summed over each node's group of kind k."""
+def _sum_groups(
+    values: np.ndarray, into: np.ndarray, offset: int, width: int, groups: np.ndarray, ends: np.ndarray
+) -> None:
+    """Part k of the first columns of ``values``, summed over each node's group of kind k. A puzzle's nodes lie
+    together; ``ends`` says where they end."""
     sums = np.empty((GROUPS, width), np.float32)
-    for low in range(0, values.shape[0], NODES):
+    low = 0
+    for high in ends:
         sums[:] = 0
-        for i in range(NODES):
-            for k in range(4):
-                group = GROUP_OF[i, k]
+        for n in range(low, high):
+            for k in range(KINDS):
+                group = groups[n, k]
                 for j in range(width):
-                    sums[group, j] += values[low + i, k * width + j]
-        for i in range(NODES):
-            for k in range(4):
-                group = GROUP_OF[i, k]
+                    sums[group, j] += values[n, k * width + j]
+        for n in range(low, high):
+            for k in range(KINDS):
+                group = groups[n, k]
                 for j in range(width):
-                    into[low + i, offset + k * width + j] = sums[group, j]
+                    into[n, offset + k * width + j] = sums[group, j]
+        low = high
 
 
 @compiled
-def _clamp_and_sum_groups(z: np.ndarray, into: np.ndarray, offset: int, width: int) -> None:
-    sums = np.empty((GROUPS, width), np.float32)
-    for low in range(0, z.shape[0], NODES):
-        sums[:] = 0
-        for i in range(NODES):
-            n = low + i
-            for j in range(z.shape[1]):
-                z[n, j] = min(max(z[n, j], np.float32(0)), LARGEST)
-            for k in range(4):
-                group = GROUP_OF[i, k]
-                for j in range(width):
-                    sums[group, j] += z[n, k * width + j]
-        for i in range(NODES):
-            for k in range(4):
-                group = GROUP_OF[i, k]
-                for j in range(width):
-                    into[low + i, offset + k * width + j] = sums[group, j]
+def _clamp_and_sum_groups(
+    z: np.ndarray, bias: np.ndarray, into: np.ndarray, offset: int, width: int, groups: np.ndarray, ends: np.ndarray
+) -> None:
+    for n in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            z[n, j] = min(max(z[n, j] + bias[j], np.float32(0)), LARGEST)
+    _sum_groups(z, into, offset, width, groups, ends)
 
 
 @compiled
@@ -145,78 +148,91 @@ def _back_through_unit(
 
 
 @compiled
-def _back_through_messages(to_z: np.ndarray, to_inputs: np.ndarray, z: np.ndarray, offset: int, width: int) -> None:
+def _back_through_messages(
+    to_z: np.ndarray,
+    to_inputs: np.ndarray,
+    to_bias: np.ndarray,
+    z: np.ndarray,
+    offset: int,
+    width: int,
+    groups: np.ndarray,
+    ends: np.ndarray,
+) -> None:
     """``to_z`` gains what flows back from the groups, and loses what the clamp cut off."""
     sums = np.empty((GROUPS, width), np.float32)
-    for low in range(0, z.shape[0], NODES):
+    low = 0
+    for high in ends:
         sums[:] = 0
-        for i in range(NODES):
-            for k in range(4):
-                group = GROUP_OF[i, k]
+        for n in range(low, high):
+            for k in range(KINDS):
+                group = groups[n, k]
                 for j in range(width):
-                    sums[group, j] += to_inputs[low + i, offset + k * width + j]
-        for i in range(NODES):
-            n = low + i
-            for k in range(4):
-                group = GROUP_OF[i, k]
+                    sums[group, j] += to_inputs[n, offset + k * width + j]
+        for n in range(low, high):
+            for k in range(KINDS):
+                group = groups[n, k]
                 for j in range(width):
                     to_z[n, k * width + j] += sums[group, j]
             for j in range(z.shape[1]):
                 if z[n, j] <= 0 or z[n, j] >= LARGEST:
                     to_z[n, j] = 0
+                to_bias[j] += to_z[n, j]
+        low = high
 
 
 class _Steps(torch.autograd.Function):
-    """``inputs[t]`` holds [s, m, x] before step t; ``layers[t]`` z of step t."""
+    """``inputs[t]`` holds [s, m] before step t; ``layers[t]`` z of step t. The last row of ``first`` is the bias."""
 
     @staticmethod
     def forward(
-        ctx: FunctionCtx,
+        ctx: Any,
         h: Tensor,
         s: Tensor,
-        x: Tensor,
+        groups: np.ndarray,
+        ends: np.ndarray,
         first: Tensor,
         second: Tensor,
         readout: Tensor,
         steps: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        learning = any(ctx.needs_input_grad)  # type: ignore[attr-defined]
+        learning = any(ctx.needs_input_grad)
         nodes, hidden = s.shape
-        messages = first.shape[0] - hidden - x.shape[1]
+        messages = h.shape[1]
+        width = messages // KINDS
         kept = steps if learning else 1
-        inputs = torch.empty(kept + 1, nodes, first.shape[0])
+        inputs = torch.empty(kept + 1, nodes, hidden + messages)
         layers = torch.empty(kept, nodes, first.shape[1])
         scales, logits = torch.empty(kept, nodes), torch.empty(steps, nodes)
         inputs[0, :, :hidden] = s
-        inputs[:, :, hidden + messages :] = x
-        _sum_groups(h.contiguous().numpy(), inputs[0].numpy(), hidden, messages // 4)
+        _sum_groups(h.numpy(), inputs[0].numpy(), hidden, width, groups, ends)
         changed = torch.empty_like(s)
-        weight = readout.detach().numpy()
+        weight, bias = readout.detach().numpy(), first[-1].detach().numpy()
         for t in range(steps):
             now, after, layer = (t, t + 1, t) if learning else (t % 2, (t + 1) % 2, 0)
-            z = torch.mm(inputs[now], first, out=layers[layer])
-            _clamp_and_sum_groups(z.numpy(), inputs[after].numpy(), hidden, messages // 4)
+            z = torch.mm(inputs[now], first[:-1], out=layers[layer])
+            _clamp_and_sum_groups(z.numpy(), bias, inputs[after].numpy(), hidden, width, groups, ends)
             torch.addmm(inputs[now, :, :hidden], z, second, out=changed)
             _unit_and_logits(changed.numpy(), inputs[after].numpy(), scales[layer].numpy(), logits[t].numpy(), weight)
         last = inputs[steps if learning else steps % 2]
         if learning:
             ctx.save_for_backward(inputs, layers, scales, first, second, readout)
-        h, s = layers[-1].clone(), last[:, :hidden].clone()
+            ctx.groups, ctx.ends = groups, ends
+        h, s = layers[-1, :, :messages].clone(), last[:, :hidden].clone()
         ctx.mark_non_differentiable(h, s)
         return logits, h, s
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, to_logits: Tensor, to_h: Tensor, to_last: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, layers, scales, first, second, readout = ctx.saved_tensors  # type: ignore[attr-defined]
-        steps, nodes, width = layers.shape
+    def backward(ctx: Any, to_logits: Tensor, to_h: Tensor, to_last: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, layers, scales, first, second, readout = ctx.saved_tensors
+        steps, nodes, layer_width = layers.shape
         hidden = second.shape[1]
-        messages = first.shape[0] - hidden - 4
+        messages = first.shape[0] - 1 - hidden
         to_logits = to_logits.contiguous()
         to_first, to_second, to_readout = (torch.zeros_like(weight) for weight in (first, second, readout))
-        to_s, to_z = torch.zeros(nodes, hidden), torch.empty(nodes, width)
+        to_s, to_z = torch.zeros(nodes, hidden), torch.empty(nodes, layer_width)
         to_inputs = torch.zeros(nodes, hidden + messages)
-        back_first, back_second = first[: hidden + messages].T.contiguous(), second.T.contiguous()
+        back_first, back_second = first[:-1].T.contiguous(), second.T.contiguous()
         weight = readout.detach().numpy()
         for t in range(steps - 1, -1, -1):
             _back_through_unit(
@@ -230,7 +246,16 @@ class _Steps(torch.autograd.Function):
             )
             torch.mm(to_s, back_second, out=to_z)
             to_second.addmm_(layers[t].T, to_s)
-            _back_through_messages(to_z.numpy(), to_inputs.numpy(), layers[t].numpy(), hidden, messages // 4)
+            _back_through_messages(
+                to_z.numpy(),
+                to_inputs.numpy(),
+                to_first[-1].numpy(),
+                layers[t].numpy(),
+                hidden,
+                messages // KINDS,
+                ctx.groups,
+                ctx.ends,
+            )
             torch.mm(to_z, back_first, out=to_inputs)
-            to_first.addmm_(inputs[t].T, to_z)
-        return None, None, None, to_first, to_second, to_readout, None
+            to_first[:-1].addmm_(inputs[t].T, to_z)
+        return None, None, None, None, to_first, to_second, to_readout, None

@@ -8,9 +8,10 @@ from torch import Tensor
 from rrn.errors import InputError
 from rrn.graphs import Aggregate, Graph, NeighbourTable
 
-KINDS = 4
-"""A candidate (row, column, digit) stands in four groups: those of its cell, and those of its digit in its row, its
-column and its box. Exactly one candidate of each group is true."""
+KINDS = 6
+"""A candidate (row, column, digit) stands in six groups: those of its cell, and those of its digit in its row, its
+column, its box, and in the parts that its row and its column have in common with its box. Exactly one candidate of each
+of the first four is true. The last two are where a row or a column learns what goes on in a box."""
 
 
 @cache
@@ -31,9 +32,8 @@ def cell_graph(puzzles: int) -> NeighbourTable:
 class CandidateGraph(Graph):
     """A node for each candidate of each cell, n³ a puzzle, ordered by row, column, digit.
 
-    Everybody hears everybody in its four groups, itself included; an edge knows which kind of group it belongs to.
-    With 9 × 4 incoming edges a node there are far more edges than nodes, so sums are taken a group at a time
-    (`group_sums`) and edges are never listed.
+    Everybody hears everybody in its six groups, itself included; an edge knows which kind of group it belongs to.
+    There are far more edges than nodes, so sums are taken a group at a time (`group_sums`) and edges are never listed.
 
     Args:
         puzzles: how many.
@@ -46,40 +46,41 @@ class CandidateGraph(Graph):
         self.puzzles, self.box = puzzles, box
         self.size = box[0] * box[1]
         self.num_nodes = puzzles * self.size**3
-        self.edge_shape = (self.num_nodes, KINDS * self.size)
+        self.edge_shape = (self.num_nodes, 4 * self.size + sum(box))
 
     def group_sums(self, values: Tensor) -> Tensor:
-        """(nodes, 4 · width) → the same shape: part k of a node's row is summed over its group of kind k."""
+        """(nodes, 6 · width) → the same shape: part k of a node's row is summed over its group of kind k."""
         n, (high, wide), p = self.size, self.box, self.puzzles
-        grid = values.view(p, n, n, n, -1)
-        cell, row, column, box = grid.chunk(KINDS, dim=-1)
-        width = cell.shape[-1]
-        boxes = box.reshape(p, n // high, high, n // wide, wide, n, width)
-        sums = [
-            cell.sum(3, keepdim=True).expand_as(cell),
-            row.sum(2, keepdim=True).expand_as(cell),
-            column.sum(1, keepdim=True).expand_as(cell),
-            boxes.sum((2, 4), keepdim=True).expand_as(boxes).reshape_as(cell),
-        ]
+        grid = values.view(p, n // high, high, n // wide, wide, n, -1)
+        summed_over = ((5,), (3, 4), (1, 2), (2, 4), (4,), (2,))
+        parts = grid.chunk(KINDS, dim=-1)
+        sums = [part.sum(over, keepdim=True).expand_as(part) for part, over in zip(parts, summed_over, strict=True)]
         return torch.cat(sums, dim=-1).view_as(values)
 
-    def members(self) -> Tensor:
-        """Who each node hears from: (nodes, 4, n). For tests and for those who want the edges after all."""
+    def members(self) -> list[Tensor]:
+        """Who each node hears from, kind by kind: (nodes, members of such a group). For tests and for those who want
+        the edges after all."""
         n, (high, wide) = self.size, self.box
-        index = torch.arange(n**3).view(n, n, n)
-        boxes = index.view(n // high, high, n // wide, wide, n)
-        box_of = boxes.permute(0, 2, 4, 1, 3).reshape(n // high, n // wide, n, n)
-        kinds = [
-            index[:, :, None].expand(n, n, n, n),
-            index.transpose(1, 2)[:, None].expand(n, n, n, n),
-            index.permute(1, 2, 0)[None].expand(n, n, n, n),
-            box_of[torch.arange(n)[:, None] // high, torch.arange(n)[None] // wide],
-        ]
-        one = torch.stack([kind.reshape(n**3, n) for kind in kinds], dim=1)
-        return (one[None] + torch.arange(self.puzzles)[:, None, None, None] * n**3).flatten(0, 1)
+        row, column, digit = torch.meshgrid(*[torch.arange(n)] * 3, indexing="ij")
+        band, stack = row // high, column // wide
+        same = (
+            (row, column),
+            (digit, row),
+            (digit, column),
+            (digit, band, stack),
+            (digit, row, stack),
+            (digit, column, band),
+        )
+        kinds = []
+        for shared in same:
+            keys = torch.stack([key.flatten() for key in shared])
+            alike = (keys[:, :, None] == keys[:, None]).all(0)
+            one = alike.nonzero()[:, 1].view(n**3, -1)
+            kinds.append((one[None] + torch.arange(self.puzzles)[:, None, None] * n**3).flatten(0, 1))
+        return kinds
 
     def _table(self) -> NeighbourTable:
-        return NeighbourTable(self.members().flatten(1))
+        return NeighbourTable(torch.cat(self.members(), dim=1))
 
     def pair(self, source: Tensor, target: Tensor) -> Tensor:
         return self._table().pair(source, target)
@@ -91,4 +92,4 @@ class CandidateGraph(Graph):
         return self._table().weighted_sums(source, weights)
 
     def in_degree(self) -> Tensor:
-        return torch.full((self.num_nodes, 1), float(KINDS * self.size))
+        return torch.full((self.num_nodes, 1), float(self.edge_shape[1]))

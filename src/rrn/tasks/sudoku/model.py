@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rrn.errors import InputError
 from rrn.graphs import Graph
 from rrn.messages import Message
 from rrn.network import RRN
@@ -20,7 +21,8 @@ from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.training.experiment import Batch
 from rrn.updates import State, Update
 
-CLASSES = 4
+CERTAIN = 20.0
+"""Logit of a given; what givens rule out has as much less than nothing."""
 LARGEST = 6.0
 """Units of the shared layer are cut off here: sums over groups feed back into it, and must not run away."""
 
@@ -81,10 +83,10 @@ class CellSudoku(nn.Module):
         return State(state.h + torch.randn(state.h.shape, generator=generator) * noise, state.memory)
 
 
-def candidate_classes(puzzles: Tensor, box: tuple[int, int] = (3, 3)) -> Tensor:
-    """What the givens say of each candidate, one-hot: (puzzles, cells) → (puzzles · n³, 4).
+def what_givens_say(puzzles: Tensor, box: tuple[int, int] = (3, 3)) -> tuple[Tensor, Tensor]:
+    """Which candidates are given, and which are still open: (puzzles, cells) → two of (puzzles · n³,), bool.
 
-    Given here; ruled out by the digit given in this cell; ruled out by a given in the same row, column or box; open.
+    The rest is ruled out: by the digit given in the same cell, or by a given in the same row, column or box.
     """
     high, wide = box
     n, count = high * wide, puzzles.shape[0]
@@ -93,13 +95,12 @@ def candidate_classes(puzzles: Tensor, box: tuple[int, int] = (3, 3)) -> Tensor:
     boxes = given.view(count, n // high, high, n // wide, wide, n)
     in_box = boxes.any(4, keepdim=True).any(2, keepdim=True).expand_as(boxes).reshape_as(given)
     seen = given.any(2, keepdim=True) | given.any(1, keepdim=True) | in_box
-    filled = (grid > 0)[..., None].expand_as(given)
-    classes = torch.where(given, 0, torch.where(filled, 1, torch.where(seen, 2, 3)))
-    return F.one_hot(classes, CLASSES).float().view(-1, CLASSES)
+    still_open = (grid == 0)[..., None] & ~seen
+    return given.view(-1), still_open.view(-1)
 
 
 class GroupMessage(Message):
-    """f hands on part k of the sender's shared layer to its group of kind k, where it is summed."""
+    """f hands on part k of h to the sender's group of kind k, where it is summed."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -107,35 +108,38 @@ class GroupMessage(Message):
 
     def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
         assert isinstance(graph, CandidateGraph)
-        return graph.group_sums(h[:, : self.outputs])
+        return graph.group_sums(h)
 
 
 class CandidateUpdate(Update):
     """One layer z on [s, m, x], from which the messages (`GroupMessage`) and the change of s are both read::
 
-        z ← clamp([s, m, x] W, 0, 6)        s ← unit(s + z V)
+        z ← x · clamp([s, m, x] W, 0, 6)        s ← unit(s + z V)
 
-    z is what other nodes hear of (h), s what the answer is read from; unit() scales to a mean square of 1.
+    The first units of z are what other nodes hear of (h), s is what the answer is read from; unit() scales to a mean
+    square of 1. x is 1 for an open candidate and 0 for the others, which so stay silent.
     """
 
     def __init__(self, hidden: int, messages: int, layer: int) -> None:
         super().__init__()
-        self.hidden, self.layer = hidden, layer
-        spread = (2 * hidden + messages) ** -0.5
-        first = torch.randn(hidden + messages + CLASSES, layer) * spread
-        first[hidden : hidden + messages] *= 0.3
+        if layer < messages:
+            raise InputError(f"layer_width: expected at least the {messages} units of all messages, got {layer}")
+        self.hidden, self.messages = hidden, messages
+        first = torch.randn(hidden + messages + 1, layer) * (2 * hidden + messages) ** -0.5
+        first[hidden:] *= 0.3
+        first[-1] = torch.randn(layer) * 0.3
         self.first = nn.Parameter(first)
         self.second = nn.Parameter(torch.randn(layer, hidden) * 0.5 * layer**-0.5)
 
     def start(self, x: Tensor) -> State:
         nodes = x.shape[0]
-        return State(x.new_zeros(nodes, self.layer), (x.new_zeros(nodes, self.hidden),))
+        return State(x.new_zeros(nodes, self.messages), (x.new_zeros(nodes, self.hidden),))
 
     def forward(self, state: State, x: Tensor, m: Tensor) -> State:
         (s,) = state.memory
-        z = (torch.cat([s, m, x], dim=-1) @ self.first).clamp(0.0, LARGEST)
+        z = (torch.cat([s, m, x], dim=-1) @ self.first).clamp(0.0, LARGEST) * x
         s = s + z @ self.second
-        return State(z, (s * torch.rsqrt(s.square().mean(-1, keepdim=True) + 1e-6),))
+        return State(z[:, : self.messages], (s * torch.rsqrt(s.square().mean(-1, keepdim=True) + 1e-6),))
 
     def shown(self, state: State) -> Tensor:
         return state.memory[0]
@@ -144,8 +148,9 @@ class CandidateUpdate(Update):
 class CandidateSudoku(nn.Module):
     """A recurrent relational network whose nodes are the candidates.
 
-    It is not told which digit, row or column a candidate is of, so it treats all digits, lines, bands and stacks
-    alike, and runs on Sudokus of any size. It does tell rows from columns: each kind of group has weights of its own.
+    Candidates that the givens rule out take no part: the open ones are the graph. The network is not told which digit,
+    row or column a candidate is of, so it treats all digits, lines, bands and stacks alike, and runs on Sudokus of any
+    size. It does tell rows from columns: each kind of group has weights of its own.
     """
 
     first_digit = 0
@@ -154,8 +159,8 @@ class CandidateSudoku(nn.Module):
         super().__init__()
         messages = KINDS * preset.message_width
         self.rrn = RRN(
-            features=CLASSES,
-            hidden=preset.layer_width,
+            features=1,
+            hidden=messages,
             outputs=1,
             encoder_layers=None,
             message=GroupMessage(preset.message_width),
@@ -166,20 +171,25 @@ class CandidateSudoku(nn.Module):
     def forward(
         self, batch: Batch, *, steps: int, state: State | None = None, box: tuple[int, int] = (3, 3)
     ) -> tuple[Tensor, State]:
-        x = candidate_classes(batch["puzzle"], box)
-        graph = CandidateGraph(batch["puzzle"].shape[0], box)
+        given, still_open = what_givens_say(batch["puzzle"], box)
         update, readout = self.rrn.update, self.rrn.readout
         assert isinstance(update, CandidateUpdate)
         assert isinstance(readout, CandidateReadout)
+        x = still_open.to(update.first.dtype)[:, None]
+        graph = CandidateGraph(batch["puzzle"].shape[0], box)
         if fast.fits(x, box):
             state = self.rrn.init_state(x) if state is None else state
             weights = update.first, update.second, readout.weight
-            logits, h, s = fast.run_steps(state.h, state.memory[0], x, *weights, steps)
-            return logits.view(steps, -1, graph.size), State(h, (s,))
-        return self.rrn.run(x, graph, steps=steps, state=state)
+            logits, h, s = fast.run_steps(state.h, state.memory[0], still_open, *weights, steps)
+            state = State(h, (s,))
+        else:
+            outputs, state = self.rrn.run(x, graph, steps=steps, state=state)
+            logits = outputs.view(steps, -1)
+        known = torch.where(given, CERTAIN, -CERTAIN).to(logits.dtype)
+        return torch.where(still_open, logits, known).view(steps, -1, graph.size), state
 
     def start(self, puzzles: Tensor) -> State:
-        return self.rrn.init_state(candidate_classes(puzzles))
+        return self.rrn.init_state(puzzles.new_zeros(puzzles.shape[0] * 729, 1, dtype=torch.float32))
 
     def shaken(self, state: State, noise: float, generator: torch.Generator) -> State:
         """The state with noise of a standard deviation added; s has a mean square of 1."""

@@ -18,7 +18,7 @@ class SudokuPreset(Preset):
     """Units of the state, of the network behind a learned message, or filters of a convolutional layer."""
     message_width: int = 16
     """candidates: units of a message of each kind."""
-    layer_width: int = 96
+    layer_width: int = 128
     """candidates: units of the layer from which both the messages and the change of the state are read."""
 
     slot_steps: tuple[int, int] | None = None
@@ -26,8 +26,12 @@ class SudokuPreset(Preset):
     number at the start of training, the second at its end. Unset: a new batch every --steps."""
     extra_givens: tuple[int, int] = (0, 0)
     """Digits added to a generated minimal puzzle: from the first number to the second."""
+    easier: int = 0
+    """At the start of training up to so many more digits are added, then fewer and fewer until half of it is over."""
     pool: Path | None = None
-    """A file of puzzles to train on beside generated ones. Nothing of the test pool may be in it."""
+    """A file of puzzles to train on beside generated ones. Nothing of the test pool may be in it: see --pool-skip."""
+    pool_skip: int = 0
+    """So many puzzles at the head of --pool are kept for testing: neither they nor their relatives are trained on."""
     pool_share: float = 0.5
     """The share of puzzles that come from --pool."""
     pool_extra_givens: tuple[int, int] = (0, 4)
@@ -72,17 +76,18 @@ _LEARNED_MESSAGES = SudokuPreset(
 PRESETS = (
     SudokuPreset(
         name="sudoku",
-        about="Sudoku on the graph of candidates: knows no digit, row or column from another, so it learns in minutes.",
+        about="Sudoku on the graph of open candidates: no digit, row or column has a name, so it learns in minutes.",
         steps=64,
         segment=8,
-        slot_steps=(32, 128),
+        slot_steps=(32, 64),
+        easier=12,
         batch_size=8,
         updates=1_000_000,
-        minutes=50,
+        minutes=55,
         lr=2e-3,
         weight_decay=0.01,
         ema=0.998,
-        validate_every=2000,
+        validate_every=4000,
     ),
     _PAPER,
     replace(

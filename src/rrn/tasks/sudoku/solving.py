@@ -206,17 +206,21 @@ def _refill(
     age: np.ndarray,
     over: np.ndarray,
 ) -> tuple[State, np.ndarray, np.ndarray]:
-    if not over.any():
-        return state, places, age
-    fresh = np.array([queue.pop() for _ in range(min(int(over.sum()), len(queue)))], dtype=np.int64)
-    stay = torch.from_numpy(~over)
-    parts = [part.view(len(over), -1, part.shape[-1])[stay].flatten(0, 1) for part in (state.h, *state.memory)]
-    places, age = places[~over], age[~over]
+    """The next puzzles of the queue in the places of those that are over; when it is empty, fewer places."""
+    finished = np.flatnonzero(over)
+    fresh = np.array([queue.pop() for _ in range(min(len(finished), len(queue)))], dtype=np.int64)
+    parts = [part.view(len(over), -1, part.shape[-1]) for part in (state.h, *state.memory)]
     if len(fresh):
+        taken = finished[: len(fresh)]
         begun = _call(network, "start")(_tensor(grids[fresh]))
-        parts = [torch.cat([part, new]) for part, new in zip(parts, (begun.h, *begun.memory), strict=True)]
-        places, age = np.concatenate([places, fresh]), np.concatenate([age, np.zeros(len(fresh), np.int64)])
-    return State(parts[0], tuple(parts[1:])), places, age
+        for part, new in zip(parts, (begun.h, *begun.memory), strict=True):
+            part[taken] = new.view(len(fresh), -1, new.shape[-1])
+        places[taken], age[taken], over[taken] = fresh, 0, False
+    if over.any():
+        parts = [part[torch.from_numpy(~over)] for part in parts]
+        places, age = places[~over], age[~over]
+    flat = [part.flatten(0, 1) for part in parts]
+    return State(flat[0], tuple(flat[1:])), places, age
 
 
 def _shake(network: nn.Module, state: State, which: np.ndarray, noise: float, generator: torch.Generator) -> State:
