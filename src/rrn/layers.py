@@ -5,6 +5,18 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 
+def linear(inputs: int, outputs: int) -> nn.Linear:
+    """A linear layer with Glorot's initialisation and no bias at first.
+
+    With torch's own, a ReLU layer passes on 0.4 of what it gets: after the many layers between a feature and an answer
+    too little is left to learn from.
+    """
+    layer = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
 class MLP(nn.Module):
     """``layers`` ReLU layers of ``hidden`` units, then one linear layer.
 
@@ -16,7 +28,7 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         widths = [inputs, *[hidden] * layers, outputs]
-        self.linears = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+        self.linears = nn.ModuleList(linear(a, b) for a, b in pairwise(widths))
         self.dropout = nn.Dropout(dropout)
         self.first_dropped = max(0, layers - dropout_layers) if dropout else layers
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from rrn.errors import InputError
 from rrn.fused import summed_hidden_layers
 from rrn.graphs import Aggregate, Graph, PackedGraphs
-from rrn.layers import MLP
+from rrn.layers import MLP, linear
 
 
 class Message(nn.Module, ABC):
@@ -53,7 +53,7 @@ class MLPMessage(Message):
         self.aggregate = tuple(aggregate)
         self.mlp = MLP(2 * hidden + edge_features, hidden, hidden, layers)
         if len(aggregate) > 1:
-            self.mlp.linears[-1] = nn.Linear(len(aggregate) * hidden, hidden)
+            self.mlp.linears[-1] = linear(len(aggregate) * hidden, hidden)
 
     def encode_edges(self, edge_attr: Tensor | None) -> Tensor | None:
         if edge_attr is None:

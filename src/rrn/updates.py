@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from rrn.layers import MLP, Product
+from rrn.layers import MLP, Product, linear
 
 Inputs = Literal["xm", "hxm"]
 
@@ -59,7 +59,7 @@ class LSTMUpdate(Update):
     def __init__(self, hidden: int, layers: int = 1, inputs: Inputs = "xm") -> None:
         super().__init__()
         self.reader = _Reader(hidden, layers, inputs)
-        self.gates = nn.Linear(self.reader.outputs + hidden, 4 * hidden)
+        self.gates = linear(self.reader.outputs + hidden, 4 * hidden)
         with torch.no_grad():
             self.gates.bias.zero_()
             self.gates.bias[hidden : 2 * hidden] = 1

@@ -102,9 +102,6 @@ class PaperNetwork(nn.Module):
             dropout=preset.dropout,
             dropout_layers=2,
         )
-        for module in self.rrn.modules():
-            if isinstance(module, nn.Linear):  # torch's own weights are too faint for so many layers
-                nn.init.xavier_uniform_(module.weight)
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the answer: (steps, n, 177)."""

@@ -59,14 +59,6 @@ def _question(batch: Batch) -> Tensor:
     return torch.cat([F.one_hot(batch["start"], STARTS), F.one_hot(batch["jumps"], JUMPS)], dim=-1).float()
 
 
-def _initialise(network: nn.Module) -> None:
-    """Glorot's initialisation. With torch's own, what has gone through these many layers is too faint to learn from."""
-    for module in network.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.xavier_uniform_(module.weight)
-            nn.init.zeros_(module.bias)
-
-
 class PaperNetwork(nn.Module):
     """The paper's network: 42 inputs an object, distances on the edges, MLPs of one ReLU layer, one answer a step.
 
@@ -86,7 +78,6 @@ class PaperNetwork(nn.Module):
             readout_layers=1,
             dropout=preset.dropout,
         )
-        _initialise(self)
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the 16 names: (steps, n, 16)."""
@@ -107,7 +98,6 @@ class SceneMLP(nn.Module):
         super().__init__()
         inputs = OBJECTS * (2 + 2 * OBJECTS) + OBJECTS * OBJECTS + STARTS + JUMPS
         self.mlp = MLP(inputs, preset.hidden, len(NAMES), layers=4, dropout=preset.dropout)
-        _initialise(self)
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the 16 names, the same at every step: (steps, n, 16)."""
