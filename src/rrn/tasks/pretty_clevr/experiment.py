@@ -19,7 +19,8 @@ FURTHEST = data.JUMPS - 1
 
 
 class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
-    """The curriculum asks for at most so many jumps; the default network takes two steps more than that at most.
+    """The curriculum asks for at most so many jumps; the network takes as many steps, the default one two
+    more, and no more than its preset says.
 
     The loss of a question begins at the step by which the walk can have arrived: one a jump.
     """
@@ -50,11 +51,8 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
         return batch["answer"]
 
     def steps_of(self, carry: Carry) -> int:
-        return (
-            min(self.preset.steps, self.curriculum.longest + 2)
-            if self.preset.network == "walking"
-            else self.preset.steps
-        )
+        longest = self.curriculum.longest
+        return min(self.preset.steps, longest + 2 if self.preset.network == "walking" else max(1, longest))
 
     def proceed(self, *_: object) -> None:
         """A new batch at every update."""
