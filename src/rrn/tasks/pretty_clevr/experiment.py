@@ -19,8 +19,8 @@ FURTHEST = data.JUMPS - 1
 
 
 class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
-    """The curriculum asks for at most so many jumps; the network takes as many steps, the default one two
-    more, and no more than its preset says.
+    """The curriculum asks for at most so many jumps; the network takes two steps more than that, and no
+    more than its preset says.
 
     The loss of a question begins at the step by which the walk can have arrived: one a jump.
     """
@@ -51,8 +51,7 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
         return batch["answer"]
 
     def steps_of(self, carry: Carry) -> int:
-        longest = self.curriculum.longest
-        return min(self.preset.steps, longest + 2 if self.preset.network == "walking" else max(1, longest))
+        return min(self.preset.steps, self.curriculum.longest + 2)
 
     def proceed(self, *_: object) -> None:
         """A new batch at every update."""
