@@ -34,6 +34,15 @@ def test_round_trip_is_bit_exact(saved: tuple[Path, nn.Module, Preset]) -> None:
         assert torch.equal(loaded(batch, steps=3)[0], network(batch, steps=3)[0])
 
 
+def test_the_card_names_the_command_that_trains_it(tmp_path: Path) -> None:
+    preset = dataclasses.replace(
+        tasks.find_preset("sudoku"), pool=tmp_path / "pool.csv", slot_steps=(4, 8), minutes=None, clip=0.5
+    )
+    save_pretrained(tasks.build_network(preset), tmp_path, preset, {"score": 0.5})
+    command = "rrn train sudoku --minutes None --clip 0.5 --slot-steps 4 8 --pool pool.csv"
+    assert f"`{command}`" in (tmp_path / "README.md").read_text()
+
+
 def test_the_folder_says_what_it_is(saved: tuple[Path, nn.Module, Preset]) -> None:
     folder, network, _ = saved
     _, config = read_config(str(folder))
@@ -42,6 +51,7 @@ def test_the_folder_says_what_it_is(saved: tuple[Path, nn.Module, Preset]) -> No
     card = (folder / "README.md").read_text()
     assert f"{parameters:,} parameters" in card
     assert "| score | 0.5 |" in card
+    assert "`rrn train ages --hidden 12 --message-width 8 --update-width 8`" in card
     assert sorted(file.name for file in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
 
 

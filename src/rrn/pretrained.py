@@ -161,7 +161,7 @@ license: mit
 {preset.about}
 
 A network of {parameters:,} parameters, trained with seed {preset.seed} by
-`rrn train {preset.name}`. Figures of its validation when it was kept:
+`{_command(preset)}`. Figures of its validation when it was kept:
 
 | | |
 |---|---|
@@ -173,3 +173,21 @@ from rrn.pretrained import from_pretrained
 network, preset = from_pretrained("{preset.name}")
 ```
 """
+
+
+def _command(preset: Preset) -> str:
+    """The command that trains it, with every setting that is not the preset's own."""
+    from rrn.tasks import presets
+
+    usual, words = presets().get(preset.name), ["rrn train", preset.name]
+    for field in dataclasses.fields(preset):
+        value = getattr(preset, field.name)
+        if usual is None or field.name == "about" or value == getattr(usual, field.name):
+            continue
+        flag = field.name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        else:
+            values = value if isinstance(value, tuple) else (value,)
+            words += [f"--{flag}", *(part.name if isinstance(part, Path) else str(part) for part in values)]
+    return " ".join(words)

@@ -174,6 +174,19 @@ def test_the_head_of_the_pool_and_its_relatives_are_kept_for_testing(tmp_path: P
     assert set(fingerprints(drawn)) == {fingerprints(solutions)[2]}
 
 
+def test_relatives_of_another_file_are_avoided(tmp_path: Path) -> None:
+    puzzles, solutions = generate(3, np.random.default_rng(78))
+    lines = [
+        f"{grid_to_line(puzzle)},{grid_to_line(solution)}" for puzzle, solution in zip(puzzles, solutions, strict=True)
+    ]
+    (tmp_path / "pool.csv").write_text("\n".join(lines))
+    turned, _ = random_symmetry(puzzles[1:2], solutions[1:2], np.random.default_rng(79))
+    (tmp_path / "test.csv").write_text(grid_to_line(turned[0]))
+    experiment = tiny(pool=tmp_path / "pool.csv", pool_share=1.0, pool_avoid=tmp_path / "test.csv")
+    _, drawn = experiment.draw(50, seeded(0))
+    assert set(fingerprints(drawn)) == set(fingerprints(solutions)[[0, 2]])
+
+
 @pytest.mark.parametrize(("progress", "most"), [(0.0, 12), (0.25, 7), (0.5, 2), (0.9, 2)])
 def test_puzzles_are_easier_at_first(progress: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []

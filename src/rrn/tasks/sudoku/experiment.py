@@ -1,5 +1,7 @@
 """How Sudoku is trained: on puzzles made on the spot, each kept until the network has solved it."""
 
+from pathlib import Path
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -12,7 +14,7 @@ from rrn.tasks.sudoku.generator import add_givens, generate
 from rrn.tasks.sudoku.model import build
 from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.tasks.sudoku.solving import solve
-from rrn.tasks.sudoku.symmetry import random_symmetry
+from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.experiment import Batch, Carry, Experiment, Shard, seeded
 from rrn.updates import State
 
@@ -37,9 +39,7 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         if preset.slot_steps is not None and preset.network != "candidates":
             raise InputError("--slot-steps: only the network on the candidate graph can be trained with slots")
         if preset.pool is not None:
-            read = read_puzzles(preset.pool, prove="unsolved")
-            rows, _ = split_pool(read.solutions, test=preset.pool_skip, valid=0)
-            self.pool = read.puzzles[rows["train"]], read.solutions[rows["train"]]
+            self.pool = _read_pool(preset.pool, preset.pool_skip, preset.pool_avoid)
 
     def network(self) -> nn.Module:
         return build(self.preset)
@@ -135,6 +135,19 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         cells = float((solved.grids == solutions).mean())
         right = float((solved.grids == solutions).all(1).mean())
         return {"score": right + 0.01 * cells, "solved": right, "cells": cells}
+
+
+def _read_pool(path: Path, skip: int, avoid: Path | None) -> tuple[np.ndarray, np.ndarray]:
+    """Puzzles and solutions of a file without its first ones, those to avoid, and all relatives of either."""
+    read = read_puzzles(path, prove="unsolved")
+    puzzles, solutions = read.puzzles, read.solutions
+    if avoid is not None:
+        kept_for_testing = fingerprints(read_puzzles(avoid, prove="unsolved").solutions)
+        unrelated = ~np.isin(fingerprints(solutions), kept_for_testing)
+        unrelated[:skip] = True
+        puzzles, solutions = puzzles[unrelated], solutions[unrelated]
+    rows = split_pool(solutions, test=skip, valid=0)[0]["train"]
+    return puzzles[rows], solutions[rows]
 
 
 make = SudokuExperiment

@@ -29,9 +29,11 @@ class SudokuPreset(Preset):
     easier: int = 0
     """At the start of training up to so many more digits are added, then fewer and fewer until half of it is over."""
     pool: Path | None = None
-    """A file of puzzles to train on beside generated ones. Nothing of the test pool may be in it: see --pool-skip."""
+    """A file of puzzles to train on beside generated ones."""
     pool_skip: int = 0
     """So many puzzles at the head of --pool are kept for testing: neither they nor their relatives are trained on."""
+    pool_avoid: Path | None = None
+    """A file of puzzles kept for testing: what is related to one of them is left out of --pool."""
     pool_share: float = 0.5
     """The share of puzzles that come from --pool."""
     pool_extra_givens: tuple[int, int] = (0, 4)
