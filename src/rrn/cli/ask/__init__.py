@@ -1,8 +1,6 @@
 """rrn ask TASK …: ask a trained network a question of your own."""
 
-from importlib import import_module
-
-from rrn.errors import InputError
+from rrn.cli.dispatch import to_task
 
 ABOUT = {
     "ages": "facts about ages, in words",
@@ -12,11 +10,4 @@ ABOUT = {
 
 
 def main(arguments: list[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print("usage: rrn ask TASK …\n\n" + "\n".join(f"  {task:<14}{about}" for task, about in ABOUT.items()))
-        print("\n'rrn ask TASK --help' says more.")
-        return 0 if arguments else 2
-    task, *rest = arguments
-    if task not in ABOUT:
-        raise InputError(f"no task {task!r} to ask; there are {', '.join(ABOUT)}")
-    return import_module(f"rrn.cli.ask.{task.replace('-', '_')}").main(rest)
+    return to_task("ask", ABOUT, arguments)

@@ -1,8 +1,6 @@
 """rrn data TASK …: write a data set to disk."""
 
-from importlib import import_module
-
-from rrn.errors import InputError
+from rrn.cli.dispatch import to_task
 
 ABOUT = {
     "sudoku": "generated puzzles, or the paper's sets from a pool of puzzles, as arrays",
@@ -13,11 +11,4 @@ ABOUT = {
 
 
 def main(arguments: list[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print("usage: rrn data TASK …\n\n" + "\n".join(f"  {task:<14}{about}" for task, about in ABOUT.items()))
-        print("\n'rrn data TASK --help' says more.")
-        return 0 if arguments else 2
-    task, *rest = arguments
-    if task not in ABOUT:
-        raise InputError(f"no data for a task {task!r}; there are {', '.join(ABOUT)}")
-    return import_module(f"rrn.cli.data.{task.replace('-', '_')}").main(rest)
+    return to_task("data", ABOUT, arguments)

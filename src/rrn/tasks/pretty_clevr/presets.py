@@ -1,6 +1,6 @@
 """Pretty-CLEVR: the paper's three networks, and one that walks all seven jumps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rrn.presets import Preset
@@ -39,6 +39,24 @@ class PrettyClevrPreset(Preset):
     """The running accuracy on the furthest questions at which the curriculum goes on."""
 
 
+_PAPER = PrettyClevrPreset(
+    name="pretty-clevr-paper",
+    about="The paper's Pretty-CLEVR network by its equations (g reads h, x and m), with a curriculum over jumps.",
+    network="paper",
+    hidden=128,
+    walk_loss=0.0,
+    augment=True,
+    furthest_share=0.5,
+    all_jumps_from=0.8,
+    steps=4,
+    batch_size=64,
+    updates=10_000_000,
+    minutes=20,
+    lr=1e-3,
+    ema=0.999,
+    validate_every=1000,
+)
+
 PRESETS = (
     PrettyClevrPreset(
         name="pretty-clevr",
@@ -52,75 +70,31 @@ PRESETS = (
         ema=0.99,
         validate_every=500,
     ),
-    PrettyClevrPreset(
-        name="pretty-clevr-paper",
-        about="The paper's Pretty-CLEVR network by its equations (g reads h, x and m), with a curriculum over jumps.",
-        network="paper",
-        hidden=128,
-        walk_loss=0.0,
-        augment=True,
-        furthest_share=0.5,
-        all_jumps_from=0.8,
-        steps=4,
-        batch_size=64,
-        updates=10_000_000,
-        minutes=20,
-        lr=1e-3,
-        ema=0.999,
-        validate_every=1000,
-    ),
-    PrettyClevrPreset(
+    _PAPER,
+    replace(
+        _PAPER,
         name="pretty-clevr-paper-count",
         about="As pretty-clevr-paper, but g reads x and m: the paper's number of parameters.",
-        network="paper",
-        hidden=128,
         update_inputs="xm",
-        walk_loss=0.0,
-        augment=True,
-        furthest_share=0.5,
-        all_jumps_from=0.8,
-        steps=4,
-        batch_size=64,
-        updates=10_000_000,
-        minutes=20,
-        lr=1e-3,
-        ema=0.999,
-        validate_every=1000,
     ),
-    PrettyClevrPreset(
+    replace(
+        _PAPER,
         name="pretty-clevr-rn",
         about="The paper's relational network: its network with a single step, trained with a curriculum over jumps.",
-        network="paper",
-        hidden=128,
-        walk_loss=0.0,
-        augment=True,
-        furthest_share=0.5,
         all_jumps_from=0.65,
         pass_mark=0.98,
         steps=1,
-        batch_size=64,
-        updates=10_000_000,
-        minutes=16,
-        lr=1e-3,
-        ema=0.999,
-        validate_every=1000,
+        minutes=12,
     ),
-    PrettyClevrPreset(
+    replace(
+        _PAPER,
         name="pretty-clevr-mlp",
         about="The paper's perceptron on the whole scene and the question, with a curriculum over jumps.",
         network="mlp",
         hidden=256,
-        walk_loss=0.0,
-        augment=True,
-        furthest_share=0.5,
         all_jumps_from=0.5,
         pass_mark=0.98,
         steps=1,
-        batch_size=64,
-        updates=10_000_000,
         minutes=4,
-        lr=1e-3,
-        ema=0.999,
-        validate_every=1000,
     ),
 )
