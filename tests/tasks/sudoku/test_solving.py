@@ -9,8 +9,10 @@ from torch import Tensor, nn
 
 import rrn.tasks.sudoku
 from rrn.errors import InputError
+from rrn.pretrained import from_pretrained
+from rrn.tasks.sudoku import quick
 from rrn.tasks.sudoku.generator import generate
-from rrn.tasks.sudoku.grid import grid_to_line, is_solved, solves
+from rrn.tasks.sudoku.grid import clashes, grid_to_line, is_solved, solves
 from rrn.tasks.sudoku.model import CandidateSudoku
 from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.tasks.sudoku.solving import PLACES, RESTARTS, SHAKE_EVERY, STRIDE, answers_by_step, solve
@@ -225,3 +227,30 @@ def test_bad_input_is_named(puzzles: object, options: dict[str, object], message
 def test_the_default_number_of_restarts_is_that_of_the_command_line(call: Callable[..., tuple[int, str, str]]) -> None:
     _, out, _ = call("solve", "--help")
     assert f"Unset: {RESTARTS}." in out
+
+
+def add_until_nothing_fits(puzzle: np.ndarray) -> None:
+    """Givens that clash with no other, as long as there are any."""
+    for cell in np.flatnonzero(puzzle == 0):
+        for digit in range(1, 10):
+            puzzle[cell] = digit
+            if not clashes(puzzle[None]).any():
+                break
+            puzzle[cell] = 0
+
+
+@pytest.mark.skipif(not quick.fast.COMPILED, reason="numba is not installed")
+@pytest.mark.parametrize("max_steps", [5, 40])
+def test_the_quick_way_is_the_usual_way(max_steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On puzzles easy enough that some are solved, and some that have no solution."""
+    network, _ = from_pretrained("sudoku")
+    puzzles, _ = generate(30, np.random.default_rng(5), (0, 12))
+    for row in (3, 4):
+        add_until_nothing_fits(puzzles[row])
+    ours = solve(puzzles, network=network, max_steps=max_steps, restarts=0)
+    monkeypatch.setattr(quick, "fits", lambda network: False)
+    theirs = solve(puzzles, network=network, max_steps=max_steps, restarts=0)
+    assert 0 < ours.valid.sum() < 30
+    for name in ("grids", "valid", "steps", "starts", "first_grids"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+    np.testing.assert_allclose(ours.confidence, theirs.confidence, atol=1e-4)

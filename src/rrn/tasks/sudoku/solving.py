@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
+from rrn.tasks.sudoku import quick
 from rrn.tasks.sudoku.grid import as_grids, clashes, solves
 from rrn.updates import State
 
@@ -130,7 +131,13 @@ def _one_start(
     def run(number: int) -> None:
         generator = torch.Generator().manual_seed((seed * 1009 + start) * 1_000_003 + number)
         with torch.inference_mode():
-            _one_part(network, grids, parts[number], found, max_steps, start, noise, generator, report)
+            if start == 1 and found.probabilities is None and quick.fits(network):
+                of = parts[number]
+                found.grids[of], found.valid[of], found.steps[of], found.confidence[of] = quick.solve_part(
+                    network, grids[of], max_steps, report
+                )
+            else:
+                _one_part(network, grids, parts[number], found, max_steps, start, noise, generator, report)
 
     if workers == 1 or len(parts) == 1:
         for number in range(len(parts)):
