@@ -35,37 +35,29 @@ def solve_part(
     count, width = len(puzzles), update.hidden + update.messages
     grids, valid = np.zeros((count, 81), np.uint8), np.zeros(count, bool)
     steps, confidence = np.zeros(count, np.int64), np.zeros(count)
-    queue = list(range(count))[::-1]
-    places: list[int] = []
-    age = np.zeros(0, np.int64)
-    inputs = torch.zeros(0, width)
-    while queue or places:
-        fresh = [queue.pop() for _ in range(min(PLACES - len(places), len(queue)))]
-        if fresh:
-            places, age = places + fresh, np.concatenate([age, np.zeros(len(fresh), np.int64)])
-            inputs = torch.cat([inputs, torch.zeros(int(is_open[fresh].sum()), width)])
-            nodes = is_open[places].nonzero()[1]
-            ends = is_open[places].sum(1).cumsum()
-            groups = fast.GROUP_OF[nodes]
-        stride = min(STRIDE, int((max_steps - age).min()))
-        logits, inputs = _advance(inputs, groups, ends, weights, stride)
-        answers, won = np.empty((len(places), 81), np.uint8), np.zeros(len(places), np.int64)
-        sure = np.empty(len(places))
-        _look(logits, nodes, ends, puzzles[places], answers, won, sure)
-        age = age + stride
-        over = (won > 0) | (age >= max_steps)
-        if not over.any():
-            continue
-        rows = np.array(places)[over]
+    queue, places = list(range(count))[::-1], np.zeros(0, np.int64)
+    age, inputs = np.zeros(0, np.int64), torch.zeros(0, width)
+    while queue or len(places):
+        fresh = np.array([queue.pop() for _ in range(min(PLACES - len(places), len(queue)))], np.int64)
+        places, age = np.concatenate([places, fresh]), np.concatenate([age, np.zeros_like(fresh)])
+        inputs = torch.cat([inputs, torch.zeros(int(is_open[fresh].sum()), width)])
+        nodes = is_open[places].nonzero()[1]
+        ends = is_open[places].sum(1).cumsum()
+        groups = fast.GROUP_OF[nodes]
+        over = np.zeros(len(places), bool)
+        while not over.any():
+            stride = min(STRIDE, int((max_steps - age).min()))
+            logits, inputs = _advance(inputs, groups, ends, weights, stride)
+            answers, won, sure = np.empty((len(places), 81), np.uint8), np.zeros_like(places), np.empty(len(places))
+            _look(logits, nodes, ends, puzzles[places], answers, won, sure)
+            age += stride
+            over = (won > 0) | (age == max_steps)
+        rows = places[over]
         grids[rows], valid[rows], confidence[rows] = answers[over], won[over] > 0, sure[over]
         steps[rows] = np.where(won > 0, age - stride + won, age)[over]
         report(len(rows))
-        stay = ~over
-        inputs = inputs[torch.from_numpy(np.repeat(stay, np.diff(ends, prepend=0)))]
-        places, age = [place for place, stays in zip(places, stay, strict=True) if stays], age[stay]
-        if places:
-            nodes, ends = is_open[places].nonzero()[1], is_open[places].sum(1).cumsum()
-            groups = fast.GROUP_OF[nodes]
+        inputs = inputs[torch.from_numpy(np.repeat(~over, np.diff(ends, prepend=0)))]
+        places, age = places[~over], age[~over]
     return grids, valid, steps, confidence
 
 
