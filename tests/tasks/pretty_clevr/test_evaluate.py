@@ -59,7 +59,7 @@ def test_the_baselines_that_ship_are_measured_beside_it() -> None:
     result = measured(EvaluateOptions(limit=128))
     steps = {"pretty-clevr-paper": 4, "pretty-clevr-rn": 1, "pretty-clevr-mlp": 1}
     expected = {name: count for name, count in steps.items() if name in shipped()}
-    assert "pretty-clevr-rn" in expected
+    assert expected == steps
     assert {name: other["steps"] for name, other in result["beside"].items()} == expected
     assert all(other["minutes"] > 0 and other["parameters"] > 100_000 for other in result["beside"].values())
 
@@ -85,7 +85,13 @@ def test_tables_and_the_figure(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "floors"), [("pretty-clevr", [0.97] * 3 + [0.95] * 5), ("pretty-clevr-rn", [0.97, 0.92])]
+    ("name", "floors"),
+    [
+        ("pretty-clevr", [0.97] * 3 + [0.95] * 5),
+        ("pretty-clevr-paper", [0.99, 0.96, 0.92, 0.87, 0.72]),
+        ("pretty-clevr-rn", [0.99, 0.94]),
+        ("pretty-clevr-mlp", [0.99]),
+    ],
 )
 def test_the_shipped_weights_do_what_is_said_of_them(name: str, floors: list[float]) -> None:
     assert name in shipped()
@@ -93,3 +99,5 @@ def test_the_shipped_weights_do_what_is_said_of_them(name: str, floors: list[flo
     right = right_by_step(network, data.scenes("test", 20), np.arange(20 * 128), preset.steps)[-1]
     for jumps, floor in enumerate(floors):
         assert right[np.arange(20 * 128) % 8 == jumps].mean() >= floor
+    if name in ("pretty-clevr-rn", "pretty-clevr-mlp"):
+        assert right[np.arange(20 * 128) % 8 == len(floors) + 1].mean() < 0.5, "but no further than that"
