@@ -189,7 +189,7 @@ class CandidateSudoku(nn.Module):
         return torch.where(still_open, logits, known).view(steps, -1, graph.size), state
 
     def start(self, puzzles: Tensor) -> State:
-        return self.rrn.init_state(puzzles.new_zeros(puzzles.shape[0] * 729, 1, dtype=torch.float32))
+        return self.rrn.init_state(next(self.parameters()).new_zeros(puzzles.shape[0] * 729, 1))
 
     def shaken(self, state: State, noise: float, generator: torch.Generator) -> State:
         """The state with noise of a standard deviation added; s has a mean square of 1."""
