@@ -66,32 +66,27 @@ PAPER = BabiPreset(
     validate_every=500,
 )
 
+_ROLES = BabiPreset(
+    name="babi",
+    about="All 20 tasks of bAbI in one network: words in roles, messages that compete, pointers at the facts. "
+    "Strongly supervised: in training it is told which facts support the answer.",
+    max_facts=30,
+    steps=4,
+    batch_size=64,
+    updates=1_500,
+    lr=2e-3,
+    weight_decay=1e-4,
+    ema=0.998,
+    validate_every=150,
+)
+
 PRESETS = (
-    BabiPreset(
-        name="babi",
-        about="All 20 tasks of bAbI in one network: words in roles, messages that compete, pointers at the facts. "
-        "Strongly supervised: in training it is told which facts support the answer.",
-        max_facts=30,
-        steps=4,
-        batch_size=64,
-        updates=1_500,
-        lr=2e-3,
-        weight_decay=1e-4,
-        ema=0.998,
-        validate_every=150,
-    ),
-    BabiPreset(
+    _ROLES,
+    replace(
+        _ROLES,
         name="babi-answers",
         about="As babi, but told answers alone, not which facts support them: what the paper's network is told.",
         support_loss=0.0,
-        max_facts=30,
-        steps=4,
-        batch_size=64,
-        updates=1_500,
-        lr=2e-3,
-        weight_decay=1e-4,
-        ema=0.998,
-        validate_every=150,
     ),
     PAPER,
     replace(

@@ -5,7 +5,7 @@ every elementwise pass of a step fused into two loops that numba compiles. Sever
 Without numba, or on Sudokus of another size, the plain form runs.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -180,6 +180,40 @@ def _back_through_messages(
         low = high
 
 
+class Weights(NamedTuple):
+    """What a step reads, without gradients."""
+
+    first: Tensor
+    bias: np.ndarray
+    second: Tensor
+    readout: np.ndarray
+
+    @classmethod
+    def of(cls, first: Tensor, second: Tensor, readout: Tensor) -> "Weights":
+        """The last row of ``first`` is the bias."""
+        return cls(first[:-1].detach(), first[-1].detach().numpy(), second.detach(), readout.detach().numpy())
+
+
+def step(
+    now: Tensor,
+    after: Tensor,
+    z: Tensor,
+    changed: Tensor,
+    scales: Tensor,
+    logits: Tensor,
+    weights: Weights,
+    groups: np.ndarray,
+    ends: np.ndarray,
+) -> None:
+    """One step from [s, m] ``now`` to that ``after`` it; all tensors but the first are written to."""
+    hidden = changed.shape[1]
+    width = (now.shape[1] - hidden) // KINDS
+    torch.mm(now, weights.first, out=z)
+    _clamp_and_sum_groups(z.numpy(), weights.bias, after.numpy(), hidden, width, groups, ends)
+    torch.addmm(now[:, :hidden], z, weights.second, out=changed)
+    _unit_and_logits(changed.numpy(), after.numpy(), scales.numpy(), logits.numpy(), weights.readout)
+
+
 class _Steps(torch.autograd.Function):
     """``inputs[t]`` holds [s, m] before step t; ``layers[t]`` z of step t. The last row of ``first`` is the bias."""
 
@@ -206,13 +240,11 @@ class _Steps(torch.autograd.Function):
         inputs[0, :, :hidden] = s
         _sum_groups(h.numpy(), inputs[0].numpy(), hidden, width, groups, ends)
         changed = torch.empty_like(s)
-        weight, bias = readout.detach().numpy(), first[-1].detach().numpy()
+        weights = Weights.of(first, second, readout)
         for t in range(steps):
             now, after, layer = (t, t + 1, t) if learning else (t % 2, (t + 1) % 2, 0)
-            z = torch.mm(inputs[now], first[:-1], out=layers[layer])
-            _clamp_and_sum_groups(z.numpy(), bias, inputs[after].numpy(), hidden, width, groups, ends)
-            torch.addmm(inputs[now, :, :hidden], z, second, out=changed)
-            _unit_and_logits(changed.numpy(), inputs[after].numpy(), scales[layer].numpy(), logits[t].numpy(), weight)
+            z = layers[layer]
+            step(inputs[now], inputs[after], z, changed, scales[layer], logits[t], weights, groups, ends)
         last = inputs[steps if learning else steps % 2]
         if learning:
             ctx.save_for_backward(inputs, layers, scales, first, second, readout)

@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from rrn.tasks.sudoku import fast
 from rrn.tasks.sudoku.model import CandidateReadout, CandidateSudoku, CandidateUpdate, what_givens_say
@@ -30,7 +30,7 @@ def solve_part(
     update, readout = network.rrn.update, network.rrn.readout
     assert isinstance(update, CandidateUpdate)
     assert isinstance(readout, CandidateReadout)
-    weights = update.first[:-1], update.first[-1].numpy(), update.second, readout.weight.numpy()
+    weights = fast.Weights.of(update.first, update.second, readout.weight)
     is_open = what_givens_say(torch.from_numpy(puzzles).long())[1].view(-1, fast.NODES).numpy()
     count, width = len(puzzles), update.hidden + update.messages
     grids, valid = np.zeros((count, 81), np.uint8), np.zeros(count, bool)
@@ -62,25 +62,16 @@ def solve_part(
 
 
 def _advance(
-    inputs: torch.Tensor,
-    groups: np.ndarray,
-    ends: np.ndarray,
-    weights: tuple[torch.Tensor, np.ndarray, torch.Tensor, np.ndarray],
-    steps: int,
-) -> tuple[np.ndarray, torch.Tensor]:
-    """Logits (steps, nodes) and [s, m] after some steps; see `fast._Steps`."""
-    first, bias, second, readout = weights
-    (nodes, width), hidden = inputs.shape, second.shape[1]
-    message_width = (width - hidden) // fast.KINDS
-    after, z, changed = torch.empty_like(inputs), torch.empty(nodes, first.shape[1]), torch.empty(nodes, hidden)
-    scales, logits = np.empty(nodes, np.float32), np.empty((steps, nodes), np.float32)
+    inputs: Tensor, groups: np.ndarray, ends: np.ndarray, weights: fast.Weights, steps: int
+) -> tuple[np.ndarray, Tensor]:
+    """Logits (steps, nodes) and [s, m] after some steps."""
+    nodes, layer, hidden = len(inputs), weights.first.shape[1], weights.second.shape[1]
+    after, z, changed = torch.empty_like(inputs), torch.empty(nodes, layer), torch.empty(nodes, hidden)
+    scales, logits = torch.empty(nodes), torch.empty(steps, nodes)
     for t in range(steps):
-        torch.mm(inputs, first, out=z)
-        fast._clamp_and_sum_groups(z.numpy(), bias, after.numpy(), hidden, message_width, groups, ends)
-        torch.addmm(inputs[:, :hidden], z, second, out=changed)
-        fast._unit_and_logits(changed.numpy(), after.numpy(), scales, logits[t], readout)
+        fast.step(inputs, after, z, changed, scales, logits[t], weights, groups, ends)
         inputs, after = after, inputs
-    return logits, inputs
+    return logits.numpy(), inputs
 
 
 @fast.compiled
