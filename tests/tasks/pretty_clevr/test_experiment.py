@@ -37,6 +37,18 @@ def test_the_curriculum_goes_one_jump_further_when_the_furthest_are_right() -> N
     assert resumed.steps_of(Carry({})) == 8
 
 
+def test_towards_the_end_all_jumps_are_asked_alike_whether_passed_or_not() -> None:
+    experiment = small("pretty-clevr-rn", batch_size=800, all_jumps_from=0.5)
+    experiment.progress = 0.49
+    experiment.observe({"furthest": 0.0})
+    assert set(experiment.sample(seeded(0))["jumps"].tolist()) == {0}
+    experiment.progress = 0.5
+    experiment.observe({"furthest": 0.0})
+    counts = experiment.sample(seeded(0))["jumps"].bincount(minlength=8)
+    assert counts.min() > 60
+    assert counts.max() < 140
+
+
 def test_without_the_curriculum_all_jumps_come_at_once() -> None:
     assert set(small(curriculum=False).sample(seeded(0))["jumps"].tolist()) == set(range(8))
 
