@@ -49,6 +49,15 @@ def test_a_step_of_graph_answers_in_onnx_and_torch_export(tmp_path: Path) -> Non
         torch.testing.assert_close(found, expected, **TOLERANCE)
 
 
+def test_a_run_of_answers_about_edges_in_onnx(tmp_path: Path) -> None:
+    network = RRN(3, 8, 2, edge_features=2, readout="edge").eval()
+    program = run_program(network, *random_graphs(6, 9, 1)[:3], steps=2)
+    write_onnx(program, tmp_path / "run.onnx")
+    graph = random_graphs(11, 25, 1)[:3]
+    (found,) = run_onnx(tmp_path / "run.onnx", *graph)
+    torch.testing.assert_close(found, network(*graph, steps=2).detach(), **TOLERANCE)
+
+
 def test_a_run_and_a_start_of_the_shortest_paths_example(tmp_path: Path) -> None:
     """The network of examples/shortest_paths.py, on the graphs it is for."""
     from examples.shortest_paths import make_batch

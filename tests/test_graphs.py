@@ -151,6 +151,52 @@ def test_union_by_hand() -> None:
     assert batch.tolist() == [0, 0, 1, 1, 1]
 
 
+def test_union_takes_edge_features() -> None:
+    a = torch.zeros(2, 1), torch.tensor([[0], [1]]), torch.tensor([[5.0, 6.0]])
+    b = torch.ones(3, 1), torch.tensor([[0, 2], [1, 0]]), torch.tensor([[7.0, 8.0], [9.0, 0.0]])
+    _, edge_index, edge_attr, batch = union([a, b])
+    assert edge_index.tolist() == [[0, 2, 4], [1, 3, 2]]
+    assert edge_attr.tolist() == [[5, 6], [7, 8], [9, 0]]
+    network = RRN(1, 6, 2, edge_features=2, readout="graph")
+    together = network(*union([a, b]), steps=2)
+    torch.testing.assert_close(together, torch.cat([network(*a, steps=2), network(*b, steps=2)], dim=1))
+    assert batch.tolist() == [0, 0, 1, 1, 1]
+
+
+def test_union_keeps_devices_and_types() -> None:
+    """Whatever the default device, and even where no numbers can be read (a meta tensor stands for a GPU's)."""
+    graph = torch.zeros(2, 1).double(), torch.tensor([[0], [1]], dtype=torch.int32), torch.zeros(1, 2).half()
+    with torch.device("meta"):
+        parts = union([graph, graph])
+    assert [part.dtype for part in parts] == [torch.float64, torch.int32, torch.float16, torch.int64]
+    assert {part.device.type for part in parts} == {"cpu"}
+    elsewhere = union([tuple(part.to("meta") for part in graph)] * 3)
+    assert {part.device.type for part in elsewhere} == {"meta"}
+    assert [tuple(part.shape) for part in elsewhere] == [(6, 1), (2, 3), (3, 2), (6,)]
+
+
+ONE = (torch.zeros(2, 1), torch.tensor([[0], [1]]))
+
+
+@pytest.mark.parametrize(
+    ("graphs", "message"),
+    [
+        (
+            [ONE, (*ONE, torch.zeros(1, 2))],
+            r"expected \(x, edge_index\) or .* the same for all, got 3 parts in graph 1",
+        ),
+        ([ONE, (ONE[0], ONE[1].T)], r"graph 1: expected edge_index of shape \(2, edges\), got \(1, 2\)"),
+        ([(*ONE, torch.zeros(2, 1))], r"graph 0: expected edge_attr of shape \(1, edge features\), got \(2, 1\)"),
+        ([ONE, (torch.zeros(2, 2), ONE[1])], r"graph 1: x has shape \(2, 2\), but graph 0 has \(2, 1\)"),
+        ([ONE, (ONE[0].double(), ONE[1])], "graph 1: x has dtype torch.float64, but graph 0 has torch.float32"),
+        ([ONE, (ONE[0].to("meta"), ONE[1])], "graph 1: x has device meta, but graph 0 has cpu"),
+    ],
+)
+def test_graphs_that_do_not_go_together_are_named(graphs: list[tuple[Tensor, Tensor]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        union(graphs)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -228,3 +274,33 @@ def test_from_pyg() -> None:
     torch.testing.assert_close(together, torch.cat(apart, dim=1))
     with pytest.raises(InputError, match="data: expected a torch_geometric Data with x and edge_index"):
         from_pyg(geometric.Data(x=torch.randn(2, 2)))
+
+
+def test_typed_nodes_and_edges_of_geometric() -> None:
+    """Types in alphabetical order: the 2 authors (1 feature) before the 3 papers (2 features)."""
+    geometric = pytest.importorskip("torch_geometric.data")
+    data = geometric.HeteroData()
+    data["paper"].x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    data["author"].x = torch.tensor([7.0, 8.0])
+    data["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1], [2, 0]])
+    data["author", "writes", "paper"].edge_index = torch.tensor([[1], [2]])
+    data["author", "writes", "paper"].edge_attr = torch.tensor([0.5])
+    arguments = from_pyg(data)
+    assert arguments["x"].tolist() == [
+        [7, 0, 0, 1, 0],
+        [8, 0, 0, 1, 0],
+        [0, 1, 2, 0, 1],
+        [0, 3, 4, 0, 1],
+        [0, 5, 6, 0, 1],
+    ]
+    assert arguments["edge_index"].tolist() == [[1, 2, 3], [4, 4, 2]]
+    assert arguments["edge_attr"].tolist() == [[0.5, 1, 0], [0, 0, 1], [0, 0, 1]]
+    assert RRN(5, 6, 2, edge_features=3)(**arguments, steps=2).shape == (2, 5, 2)
+    with pytest.raises(InputError, match="a batch of HeteroData; read one graph at a time"):
+        from_pyg(geometric.Batch.from_data_list([data, data]))
+    del data["author"].x
+    data["author"].num_nodes = 2
+    with pytest.raises(InputError, match="nodes of type 'author' have no x"):
+        from_pyg(data)
+    with pytest.raises(InputError, match="expected a HeteroData with nodes and edges"):
+        from_pyg(geometric.HeteroData())

@@ -237,7 +237,7 @@ def test_bad_edge_features_are_named(edge_attr: Tensor | None, message: str) -> 
     ("settings_", "message"),
     [
         ({"update": "rnn"}, r"update: expected one of \['lstm', 'gru', 'mlp', 'none'\] or an Update, got 'rnn'"),
-        ({"readout": "edge"}, r"readout: expected one of \['node', 'graph'\] or a Readout, got 'edge'"),
+        ({"readout": "pair"}, r"readout: expected one of \['node', 'graph', 'edge'\] or a Readout, got 'pair'"),
         ({"encoder_layers": None}, r"features: without an encoder .*expected 6, got 4"),
         ({"message_layers": 0}, r"message_layers: expected at least 1, got 0"),
         ({"update_inputs": "mx"}, r"update_inputs: expected one of \['xm', 'hxm'\], got 'mx'"),

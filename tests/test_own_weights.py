@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from rrn import RRN, InputError
-from rrn.updates import LSTMUpdate
+from rrn.messages import GatedMessage, MLPMessage
+from rrn.readouts import NodeReadout
+from rrn.updates import LSTMUpdate, State
 
 SETTINGS: dict[str, Any] = {
     "features": 3,
@@ -61,10 +64,35 @@ def test_the_names_of_weights_stay() -> None:
         assert sorted(RRN(3, 6, 2, update=update).state_dict()) == sorted(common + names)
 
 
-def test_parts_of_your_own_cannot_be_written(tmp_path: Path) -> None:
-    network = RRN(3, 6, 2, update=LSTMUpdate(6))
-    with pytest.raises(InputError, match=r"a message, update or readout of your own.*PyTorchModelHubMixin"):
-        network.save_pretrained(tmp_path)
+class Halved(LSTMUpdate):
+    """A part of one's own: shows half of what it knows."""
+
+    def shown(self, state: State) -> Tensor:
+        return state.h / 2
+
+
+def test_parts_of_your_own_are_handed_over_when_loading(tmp_path: Path) -> None:
+    network = RRN(**SETTINGS | {"update": Halved(6), "readout": NodeReadout(6, 4)}).eval()
+    network.save_pretrained(tmp_path)
+    again = RRN.from_pretrained(tmp_path, update=Halved(6), readout=NodeReadout(6, 4))
+    assert torch.equal(again(*GRAPH, steps=3), network(*GRAPH, steps=3))
+    assert again.settings == network.settings
+    hand_over = r": its update is of your own; hand it over: RRN\.from_pretrained\('.*', update=Halved\(…\)\)"
+    with pytest.raises(InputError, match=hand_over):
+        RRN.from_pretrained(tmp_path, readout=NodeReadout(6, 4))
+    with pytest.raises(InputError, match="update: the network was saved with Halved, got LSTMUpdate"):
+        RRN.from_pretrained(tmp_path, update=LSTMUpdate(6), readout=NodeReadout(6, 4))
+    with pytest.raises(InputError, match="message: the network was saved with none of your own, got MLPMessage"):
+        RRN.from_pretrained(tmp_path, update=Halved(6), readout=NodeReadout(6, 4), message=MLPMessage(6, 1))
+    with pytest.raises(InputError, match=r"model\.safetensors: not the weights of this network"):
+        RRN.from_pretrained(tmp_path, update=Halved(6), readout=NodeReadout(6, 5))
+
+
+def test_a_message_of_your_own_is_handed_over_too(tmp_path: Path) -> None:
+    network = RRN(3, 6, 2, edge_features=1, message=GatedMessage(6, 1)).eval()
+    network.save_pretrained(tmp_path)
+    again = RRN.from_pretrained(tmp_path, message=GatedMessage(6, 1))
+    assert torch.equal(again(*GRAPH, steps=3), network(*GRAPH, steps=3))
 
 
 def test_weights_of_a_preset_are_pointed_to_their_loader() -> None:

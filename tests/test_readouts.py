@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from rrn import CompleteGraphs, EdgeList
-from rrn.readouts import GraphReadout, GroupReadout, NodeReadout
+from rrn import RRN, CompleteGraphs, EdgeList, NeighbourTable
+from rrn.graphs import neighbour_edges
+from rrn.readouts import EdgeReadout, GraphReadout, GroupReadout, NodeReadout
 
 EDGES = EdgeList(torch.tensor([[0], [1]]), 6)
 BATCH = torch.tensor([0, 0, 0, 1, 2, 2])
@@ -18,6 +19,43 @@ def test_shapes_and_sums() -> None:
     torch.testing.assert_close(together, readout.mlp(expected))
     torch.testing.assert_close(readout(h, EDGES, None), readout.mlp(h.sum(0, keepdim=True)))
     torch.testing.assert_close(readout(h, CompleteGraphs(2, 3), None), readout.mlp(h.view(2, 3, 4).sum(1)))
+
+
+@pytest.mark.parametrize("layers", [0, 1, 2])
+def test_an_edge_is_read_from_its_ends_and_its_features(layers: int) -> None:
+    """The whole MLP on [sender, receiver, edge features], edge by edge."""
+    readout = EdgeReadout(4, 3, layers, edge_features=2).double()
+    assert len(readout.mlp.linears) == max(layers, 1) + 1
+    h, edge_attr, edges = torch.randn(6, 4).double(), torch.randn(5, 2).double(), torch.randint(6, (2, 5))
+    expected = [readout.mlp(torch.cat([h[i], h[j], e])) for (i, j), e in zip(edges.T, edge_attr, strict=True)]
+    torch.testing.assert_close(readout(h, EdgeList(edges, 6), None, edge_attr), torch.stack(expected))
+
+
+def test_edge_readouts_agree_on_all_layouts() -> None:
+    readout, h = EdgeReadout(4, 3).double(), torch.randn(6, 4).double()
+    table = NeighbourTable(torch.randint(6, (6, 2)))
+    by_table = readout(h, table, None)
+    assert by_table.shape == (6, 2, 3)
+    torch.testing.assert_close(by_table.flatten(0, 1), readout(h, EdgeList(neighbour_edges(table.table), 6), None))
+    complete = readout(h, CompleteGraphs(2, 3), None)
+    assert complete.shape == (2, 3, 3, 3)
+    torch.testing.assert_close(complete[1, 0, 2], readout(h, EdgeList(torch.tensor([[3], [5]]), 6), None)[0])
+
+
+def test_a_network_answers_about_edges_at_every_step() -> None:
+    network = RRN(2, 8, 3, edge_features=1, readout="edge", dropout=0.5).double()
+    x, edge_attr, edges = torch.randn(5, 2).double(), torch.randn(7, 1).double(), torch.randint(5, (2, 7))
+    network.train()
+    assert not torch.equal(network(x, edges, edge_attr, steps=1), network(x, edges, edge_attr, steps=1))
+    network.eval()
+    outputs = network(x, edges, edge_attr, steps=4)
+    assert outputs.shape == (4, 7, 3)
+    state = network.init_state(x)
+    for step in range(4):
+        state, answer = network.step(state, x, edges, edge_attr)
+        torch.testing.assert_close(answer, outputs[step])
+    order = torch.randperm(7)
+    torch.testing.assert_close(network(x, edges[:, order], edge_attr[order], steps=4), outputs[:, order])
 
 
 def test_a_group_is_of_nodes_next_to_each_other() -> None:

@@ -6,8 +6,8 @@ outputs have these names in ONNX:
 
 * ``x``, ``edge_index``, ``edge_attr``, ``batch`` as in `RRN.forward`, those that the network takes;
 * ``state_0``, ``state_1``, …: h and what the node function keeps besides; the outputs are ``next_state_0``, …;
-* ``outputs``: (nodes, outputs) of a step, (steps, nodes, outputs) of a run; graphs instead of nodes with a graph
-  readout.
+* ``outputs``: (nodes, outputs) of a step, (steps, nodes, outputs) of a run; graphs or edges instead of nodes
+  with a graph or edge readout.
 
 Writing ONNX needs the extra ``export``: ``pip install 'rrn[export]'``.
 """

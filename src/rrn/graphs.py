@@ -10,9 +10,10 @@ to* (`Graph.pair`) and *what arrives at every node* (`Graph.collect`). Four layo
 * `PackedGraphs`: the same for graphs of different sizes; nodes are packed, only edges are padded.
 """
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -251,15 +252,47 @@ def neighbour_edges(table: Tensor) -> Tensor:
     return torch.stack([table.flatten(), receivers])
 
 
-def union(graphs: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Batch graphs ``(x, edge_index)`` of any sizes as one graph of disjoint parts: ``x, edge_index, batch``."""
+@overload
+def union(graphs: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def union(graphs: Sequence[tuple[Tensor, Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
+def union(graphs: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    """Batch graphs of any sizes as one graph of disjoint parts.
+
+    Graphs ``(x, edge_index)`` become ``x, edge_index, batch``; graphs ``(x, edge_index, edge_attr)`` become
+    ``x, edge_index, edge_attr, batch``. Everything stays on its device and keeps its type.
+    """
     if not graphs:
         raise InputError("graphs: expected at least one (x, edge_index), got none")
-    sizes = torch.tensor([len(x) for x, _ in graphs])
-    offsets = sizes.cumsum(0) - sizes
-    x = torch.cat([x for x, _ in graphs])
-    edge_index = torch.cat([edges + offset for (_, edges), offset in zip(graphs, offsets, strict=True)], dim=1)
-    return x, edge_index, torch.arange(len(graphs)).repeat_interleave(sizes)
+    for number, graph in enumerate(graphs):
+        _check_part(graph, graphs[0], number)
+    xs, edges, *attributes = zip(*graphs, strict=True)
+    sizes, device = [x.shape[0] for x in xs], xs[0].device
+    offsets = [0, *itertools.accumulate(sizes)]
+    edge_index = torch.cat([part + offset for part, offset in zip(edges, offsets, strict=False)], dim=1)
+    numbers = torch.arange(len(graphs), device=device)
+    batch = numbers.repeat_interleave(torch.tensor(sizes, device=device), output_size=offsets[-1])
+    return torch.cat(xs), edge_index, *(torch.cat(values) for values in attributes), batch
+
+
+def _check_part(graph: tuple[Tensor, ...], first: tuple[Tensor, ...], number: int) -> None:
+    if len(graph) not in (2, 3) or len(graph) != len(first):
+        expected = "(x, edge_index) or (x, edge_index, edge_attr), the same for all"
+        raise InputError(f"graphs: expected {expected}, got {len(graph)} parts in graph {number}")
+    edge_index, *rest = graph[1:]
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise InputError(f"graph {number}: expected edge_index of shape (2, edges), got {tuple(edge_index.shape)}")
+    if rest and (rest[0].dim() != 2 or rest[0].shape[0] != edge_index.shape[1]):
+        expected = f"({edge_index.shape[1]}, edge features)"
+        raise InputError(f"graph {number}: expected edge_attr of shape {expected}, got {tuple(rest[0].shape)}")
+    for name, mine, theirs in zip(("x", "edge_index", "edge_attr"), graph, first, strict=False):
+        for what in ("dtype", "device"):
+            if getattr(mine, what) != getattr(theirs, what):
+                found = f"{getattr(mine, what)}, but graph 0 has {getattr(theirs, what)}"
+                raise InputError(f"graph {number}: {name} has {what} {found}")
+        if name != "edge_index" and mine.shape[1:] != theirs.shape[1:]:
+            found = f"{tuple(mine.shape)}, but graph 0 has {tuple(theirs.shape)}"
+            raise InputError(f"graph {number}: {name} has shape {found}")
 
 
 def from_networkx(graph: Any, features: str = "x", edge_features: str | None = None) -> dict[str, Tensor | None]:
@@ -291,18 +324,59 @@ def from_networkx(graph: Any, features: str = "x", edge_features: str | None = N
 
 
 def from_pyg(data: Any) -> dict[str, Tensor | None]:
-    """Arguments of `RRN.forward` from a PyTorch Geometric ``Data`` or ``Batch``."""
+    """Arguments of `RRN.forward` from a PyTorch Geometric ``Data``, ``Batch`` or ``HeteroData``.
+
+    Of a ``HeteroData`` the types become features. Types are taken in alphabetical order, whatever their order in
+    ``data``; nodes, and answers about nodes, stand in that order too, and so do edges. A row of x holds the features of
+    all node types side by side, zeros where they are not its own, then which type it is; a row of edge_attr the same of
+    edge types.
+    """
+    if hasattr(data, "node_types"):
+        return _from_hetero(data)
     if data.x is None or data.edge_index is None:
         raise InputError("data: expected a torch_geometric Data with x and edge_index")
     edge_attr = data.edge_attr
-    if edge_attr is not None and edge_attr.dim() == 1:
-        edge_attr = edge_attr[:, None]
     return {
-        "x": data.x.float(),
+        "x": _columns(data.x),
         "edge_index": data.edge_index,
-        "edge_attr": None if edge_attr is None else edge_attr.float(),
+        "edge_attr": None if edge_attr is None else _columns(edge_attr),
         "batch": getattr(data, "batch", None),
     }
+
+
+def _from_hetero(data: Any) -> dict[str, Tensor | None]:
+    nodes, kinds = sorted(data.node_types), sorted(data.edge_types)
+    if not nodes or not kinds:
+        raise InputError("data: expected a HeteroData with nodes and edges, got one without")
+    if any("batch" in data[kind] for kind in nodes):
+        raise InputError("data: a batch of HeteroData; read one graph at a time and join them with rrn.graphs.union")
+    lacking = [kind for kind in nodes if data[kind].get("x") is None]
+    if lacking:
+        raise InputError(f"data: nodes of type {lacking[0]!r} have no x; give them one, if only a column of ones")
+    features = [_columns(data[kind].x) for kind in nodes]
+    offsets = dict(zip(nodes, itertools.accumulate([0, *map(len, features)]), strict=False))
+    edges, edge_features = [], []
+    for kind in kinds:
+        edge_index, attributes = data[kind].edge_index, data[kind].get("edge_attr")
+        offset = torch.tensor([[offsets[kind[0]]], [offsets[kind[-1]]]], device=edge_index.device)
+        edges.append(edge_index + offset)
+        edge_features.append(edge_index.new_zeros(edge_index.shape[1], 0) if attributes is None else attributes)
+    return {
+        "x": _by_type(features),
+        "edge_index": torch.cat(edges, dim=1),
+        "edge_attr": _by_type([_columns(each) for each in edge_features]),
+        "batch": None,
+    }
+
+
+def _by_type(parts: list[Tensor]) -> Tensor:
+    """Features of things of several types as rows of one table: those of each type, then which type it is."""
+    types = [part.new_ones(len(part), 1) for part in parts]
+    return torch.cat([torch.block_diag(*parts), torch.block_diag(*types)], dim=1)
+
+
+def _columns(values: Tensor) -> Tensor:
+    return (values[:, None] if values.dim() == 1 else values).float()
 
 
 def _rows(values: list[Any], attribute: str) -> Tensor:

@@ -37,12 +37,14 @@ class MLP(nn.Module):
         return [(linear.get_parameter("weight"), linear.get_parameter("bias")) for linear in self.linears]
 
     def forward(self, x: Tensor) -> Tensor:
-        *hidden, last = self.linears
-        for index, linear in enumerate(hidden):
-            x = linear(x).relu_()
-            if index >= self.first_dropped:
-                x = self.dropout(x)
-        return last(x)
+        return self.after_first(self.linears[0](x))
+
+    def after_first(self, x: Tensor) -> Tensor:
+        """What follows the product of the first layer, for who computes that in another way."""
+        for index, linear in enumerate(list(self.linears)[1:]):
+            x = x.relu_()
+            x = linear(self.dropout(x) if index >= self.first_dropped else x)
+        return x
 
 
 class Product(nn.Module):

@@ -19,11 +19,11 @@ from rrn.errors import InputError, NotFiniteError
 from rrn.graphs import Aggregate, EdgeList, Graph
 from rrn.layers import MLP
 from rrn.messages import Message, MLPMessage
-from rrn.readouts import GraphReadout, NodeReadout, Readout
+from rrn.readouts import EdgeReadout, GraphReadout, NodeReadout, Readout
 from rrn.updates import GRUUpdate, Inputs, LSTMUpdate, MLPUpdate, NoUpdate, State, Update
 
 UPDATES: dict[str, Callable[[int, int, Inputs], Update]] = {"lstm": LSTMUpdate, "gru": GRUUpdate, "mlp": MLPUpdate}
-READOUTS: dict[str, Callable[..., Readout]] = {"node": NodeReadout, "graph": GraphReadout}
+READOUTS: dict[str, Callable[..., Readout]] = {"node": NodeReadout, "graph": GraphReadout, "edge": EdgeReadout}
 
 
 class RRN(nn.Module):
@@ -37,15 +37,15 @@ class RRN(nn.Module):
     Args:
         features: numbers a node comes with.
         hidden: units of every hidden layer, of the state and of a message.
-        outputs: logits a node (``readout="node"``) or a graph (``readout="graph"``).
+        outputs: logits per node (``readout="node"``), graph (``readout="graph"``) or edge (``readout="edge"``).
         edge_features: numbers an edge comes with.
         encoder_layers: ReLU layers of the MLP that turns features into x. None: the features are x themselves.
         message_layers: ReLU layers of f. With one, no matrix product is left on the edges.
         update: g: "lstm", "gru", "mlp", "none" (the state is what arrived), or an `Update` of your own.
         update_layers: ReLU layers of the MLP in g.
         update_inputs: what g's MLP reads: "xm" or "hxm".
-        readout: r: "node", "graph", or a `Readout` of your own.
-        readout_layers: ReLU layers of r.
+        readout: r: "node", "graph", "edge", or a `Readout` of your own.
+        readout_layers: ReLU layers of r; with "edge" at least one.
         dropout: share dropped in the last ``dropout_layers`` ReLU layers of r.
         aggregate: how messages are collected: the paper's ("sum",), "max" or "mean", or several side by side.
         message: a `Message` of your own instead of the MLP.
@@ -63,7 +63,7 @@ class RRN(nn.Module):
         update: Literal["lstm", "gru", "mlp", "none"] | Update = "lstm",
         update_layers: int = 1,
         update_inputs: Inputs = "xm",
-        readout: Literal["node", "graph"] | Readout = "node",
+        readout: Literal["node", "graph", "edge"] | Readout = "node",
         readout_layers: int = 0,
         dropout: float = 0.0,
         dropout_layers: int = 1,
@@ -82,38 +82,37 @@ class RRN(nn.Module):
         if message is None and message_layers < 1:
             raise InputError(f"message_layers: expected at least 1, got {message_layers}")
         self.features, self.hidden, self.edge_features = features, hidden, edge_features
-        plain = isinstance(update, str) and isinstance(readout, str) and message is None
-        self.settings: dict[str, Any] | None = (
-            None
-            if not plain
-            else {
-                "features": features,
-                "hidden": hidden,
-                "outputs": outputs,
-                "edge_features": edge_features,
-                "encoder_layers": encoder_layers,
-                "message_layers": message_layers,
-                "update": update,
-                "update_layers": update_layers,
-                "update_inputs": update_inputs,
-                "readout": readout,
-                "readout_layers": readout_layers,
-                "dropout": dropout,
-                "dropout_layers": dropout_layers,
-                "aggregate": tuple(aggregate),
-            }
-        )
+        self.settings: dict[str, Any] = {
+            "features": features,
+            "hidden": hidden,
+            "outputs": outputs,
+            "edge_features": edge_features,
+            "encoder_layers": encoder_layers,
+            "message_layers": message_layers,
+            "update": update,
+            "update_layers": update_layers,
+            "update_inputs": update_inputs,
+            "readout": readout,
+            "readout_layers": readout_layers,
+            "dropout": dropout,
+            "dropout_layers": dropout_layers,
+            "aggregate": tuple(aggregate),
+            **({} if message is None else {"message": message}),
+        }
+        for name, part in self.settings.items():
+            if isinstance(part, nn.Module):
+                self.settings[name] = {"own": type(part).__name__}
         self.encoder = None if encoder_layers is None else MLP(features, hidden, hidden, encoder_layers)
         self.message = message or MLPMessage(hidden, edge_features, message_layers, aggregate)
         if update == "none":
             self.update: Update = NoUpdate()
         else:
             self.update = UPDATES[update](hidden, update_layers, update_inputs) if isinstance(update, str) else update
-        self.readout: Readout = (
-            READOUTS[readout](hidden, outputs, readout_layers, dropout, dropout_layers)
-            if isinstance(readout, str)
-            else readout
-        )
+        if isinstance(readout, str):
+            edges = {"edge_features": edge_features} if readout == "edge" else {}
+            self.readout: Readout = READOUTS[readout](hidden, outputs, readout_layers, dropout, dropout_layers, **edges)
+        else:
+            self.readout = readout
 
     def forward(
         self,
@@ -136,7 +135,8 @@ class RRN(nn.Module):
             state: where to go on from; by default h⁰ = x.
 
         Returns:
-            logits of shape (steps, nodes, outputs), or (steps, graphs, outputs) with a graph readout.
+            logits of shape (steps, nodes, outputs), (steps, graphs, outputs) with a graph readout, (steps, edges,
+            outputs) with an edge readout.
         """
         return self.run(x, edge_index, edge_attr, batch, steps=steps, state=state)[0]
 
@@ -160,7 +160,7 @@ class RRN(nn.Module):
         outputs = []
         for _ in range(steps):
             state = self._advance(state, x, graph, edge_term)
-            outputs.append(self.readout(self.update.shown(state), graph, batch))
+            outputs.append(self._read(state, graph, batch, edge_attr))
         return torch.stack(outputs), state
 
     def init_state(self, x: Tensor) -> State:
@@ -178,23 +178,28 @@ class RRN(nn.Module):
         """One step from ``state``: the next state and its output. For loops of your own."""
         graph = self._check(x, edge_index, edge_attr, batch, state)
         state = self._advance(state, self._encode(x), graph, self.message.encode_edges(edge_attr))
-        return state, self.readout(self.update.shown(state), graph, batch)
+        return state, self._read(state, graph, batch, edge_attr)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the arguments of the constructor (``config.json``) and the weights (``model.safetensors``).
 
-        The layout is that of huggingface_hub's ``PyTorchModelHubMixin``. Only for networks without parts of your own.
+        The layout is that of huggingface_hub's ``PyTorchModelHubMixin``. Of a message, update or readout of your own
+        only the name of its class is written; `from_pretrained` asks for it.
         """
         from rrn.pretrained import save_network
 
         save_network(self, folder)
 
     @classmethod
-    def from_pretrained(cls, name: str | Path) -> Self:
-        """What `save_pretrained` wrote, ready to use: from a folder, or by the id of a repository on the hub."""
+    def from_pretrained(cls, name: str | Path, **parts: nn.Module) -> Self:
+        """What `save_pretrained` wrote, ready to use: from a folder, or by the id of a repository on the hub.
+
+        ``parts`` are those of your own, as they were given to the constructor; their weights are in the file:
+        ``RRN.from_pretrained(folder, message=MyMessage(32))``.
+        """
         from rrn.pretrained import load_network
 
-        return load_network(cls, name)
+        return load_network(cls, name, parts)
 
     def _encode(self, x: Tensor) -> Tensor:
         return x if self.encoder is None else self.encoder(x)
@@ -202,6 +207,10 @@ class RRN(nn.Module):
     def _advance(self, state: State, x: Tensor, graph: Graph, edge_term: Tensor | None) -> State:
         m = self.message(state.h, graph, edge_term)
         return self.update(state, x, m)
+
+    def _read(self, state: State, graph: Graph, batch: Tensor | None, edge_attr: Tensor | None) -> Tensor:
+        edges = (edge_attr,) if self.readout.reads_edges else ()
+        return self.readout(self.update.shown(state), graph, batch, *edges)
 
     def _check(
         self,

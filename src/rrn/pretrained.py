@@ -68,17 +68,12 @@ def load_weights(network: nn.Module, folder: Path) -> None:
 
 def save_network(network: RRN, folder: str | Path) -> None:
     """Write an `RRN` of any settings: see `RRN.save_pretrained`."""
-    if network.settings is None:
-        raise InputError(
-            f"network: it has a message, update or readout of your own, which cannot be written to {CONFIG}; save its "
-            "weights with safetensors.torch.save_model, or give your module huggingface_hub's PyTorchModelHubMixin"
-        )
     tensors = {name: tensor.detach().contiguous() for name, tensor in network.state_dict().items()}
     write_atomically(Path(folder) / WEIGHTS, safetensors.torch.save(tensors, metadata={"format": "pt"}))
     write_json(Path(folder) / CONFIG, network.settings)
 
 
-def load_network(kind: type[Network], name: str | Path) -> Network:
+def load_network(kind: type[Network], name: str | Path, parts: dict[str, nn.Module]) -> Network:
     """Read what `save_network` wrote: see `RRN.from_pretrained`."""
     folder = _find(name)
     try:
@@ -88,12 +83,27 @@ def load_network(kind: type[Network], name: str | Path) -> Network:
         raise InputError(f"{folder / CONFIG}: not the settings of a network ({error})") from error
     if "task" in settings:
         raise InputError(f"{name}: the weights of a preset; load them with rrn.pretrained.from_pretrained")
+    _check_parts(kind, name, settings, parts)
     try:
-        network = kind(**settings)
+        network = kind(**settings | parts)
     except TypeError as error:
         raise InputError(f"{folder / CONFIG}: not the settings of a {kind.__name__} ({error})") from error
     load_weights(network, folder)
     return network.eval()
+
+
+def _check_parts(kind: type[RRN], name: str | Path, settings: dict[str, Any], parts: dict[str, nn.Module]) -> None:
+    own = {part: value["own"] for part, value in settings.items() if isinstance(value, dict) and "own" in value}
+    for part, made_by in own.items():
+        if part not in parts:
+            raise InputError(
+                f"{name}: its {part} is of your own; hand it over: "
+                f"{kind.__name__}.from_pretrained({str(name)!r}, {part}={made_by}(…))"
+            )
+    for part, module in parts.items():
+        expected = own.get(part, "none of your own")
+        if type(module).__name__ != expected:
+            raise InputError(f"{part}: the network was saved with {expected}, got {type(module).__name__}")
 
 
 def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:

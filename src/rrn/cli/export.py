@@ -69,7 +69,6 @@ def _of_own_network(folder: str, options: Options) -> "ExportedProgram":
     if options.weights is not None:
         raise InputError("--weights: only with a preset; of a network of yours, name its folder alone")
     network = RRN.from_pretrained(folder)
-    assert network.settings is not None
     x, edge_index = torch.randn(4, network.features), torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 2]])
     edge_attr = torch.randn(5, network.edge_features) if network.edge_features else None
     batch = torch.tensor([0, 0, 1, 1]) if network.settings["readout"] == "graph" else None
