@@ -59,11 +59,17 @@ def build(preset: BabiPreset) -> nn.Module:
 
 
 def distinct_sentences(batch: Batch) -> tuple[Tensor, Tensor]:
-    """The words of each distinct sentence (distinct, words), and which of them stands where (n, F + 1)."""
+    """The words of each distinct sentence (distinct, words), and which of them stands where (n, F + 1).
+
+    In the order of their first places in the batch, not of their numbers: those depend on all that the table has seen,
+    and a resumed run, whose table is younger, must add the same gradients in the same order.
+    """
     numbers = batch["sentences"]
     distinct, which = numbers.flatten().unique(return_inverse=True)
-    places = torch.empty_like(distinct).scatter_(0, which, torch.arange(len(which)))
-    return batch["words"].flatten(0, 1)[places], which.view_as(numbers)
+    places = torch.arange(len(which), device=which.device)
+    first = torch.full_like(distinct, len(which)).scatter_reduce_(0, which, places, "amin")
+    first, order = first.sort()
+    return batch["words"].flatten(0, 1)[first], order.argsort()[which].view_as(numbers)
 
 
 class SentenceLSTM(nn.Module):
