@@ -12,7 +12,7 @@ def measure() -> dict[str, object]:
     from concurrent.futures import ThreadPoolExecutor
 
     from rrn.tasks.sudoku.baselines.belief_propagation import BeliefPropagation
-    from rrn.tasks.sudoku.generator import generate
+    from rrn.tasks.sudoku.exact import generate
 
     puzzles, solutions = generate(PUZZLES, np.random.default_rng(0))
     network = BeliefPropagation()

@@ -22,8 +22,8 @@ import tyro
 
 from rrn.evaluation import machine
 from rrn.storage import write_json
+from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.examples import EXAMPLES
-from rrn.tasks.sudoku.generator import generate
 from rrn.tasks.sudoku.grid import grid_to_line
 
 OUT = Path(__file__).parent.parent / "results" / "serve.json"

@@ -16,9 +16,9 @@ PUZZLES, PAPER_PUZZLES, PAPER_STEPS = 1000, 64, 64
 def measure() -> dict[str, object]:
     from rrn.pretrained import from_pretrained
     from rrn.tasks import build_network, find_preset
+    from rrn.tasks.sudoku.exact import generate
     from rrn.tasks.sudoku.examples import EXAMPLES
     from rrn.tasks.sudoku.files import parse_puzzle
-    from rrn.tasks.sudoku.generator import generate
     from rrn.tasks.sudoku.solving import answers_by_step, solve
     from rrn.tasks.sudoku.symmetry import random_symmetry
 

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from rrn import RRN, NeighbourTable
 from rrn.losses import every_step
-from rrn.tasks.sudoku.sizes import generate
+from rrn.tasks.sudoku.exact import generate
+from rrn.tasks.sudoku.grid import neighbours
 
 BOX, CELLS = (2, 2), 16
 
@@ -39,16 +40,8 @@ class DigitSudoku(nn.Module):
         self.reason = RRN(features=16, hidden=hidden, outputs=4)
 
     def forward(self, images: Tensor, *, steps: int) -> Tensor:
-        graph = NeighbourTable.repeat(neighbours(), len(images) // CELLS)
+        graph = NeighbourTable.repeat(torch.from_numpy(neighbours(BOX)), len(images) // CELLS)
         return self.reason(self.read(images), graph, steps=steps)
-
-
-def neighbours() -> Tensor:
-    """The 7 cells that share a row, a column or a box with each of the 16."""
-    row, column = torch.arange(CELLS) // 4, torch.arange(CELLS) % 4
-    box = row // 2 * 2 + column // 2
-    same = (row[:, None] == row) | (column[:, None] == column) | (box[:, None] == box)
-    return (same & ~torch.eye(CELLS, dtype=torch.bool)).nonzero()[:, 1].view(CELLS, 7)
 
 
 def load_images(test: bool) -> list[Tensor]:
@@ -61,7 +54,9 @@ def load_images(test: bool) -> list[Tensor]:
 
 def make_puzzles(count: int, extra: int, test: bool, seed: int) -> tuple[Tensor, Tensor]:
     """Puzzles and solutions (n, 16); the 288 solutions there are, are split by a sum over their cells."""
-    puzzles, solutions = (torch.from_numpy(a).long() for a in generate(count, BOX, np.random.default_rng(seed), extra))
+    puzzles, solutions = (
+        torch.from_numpy(a).long() for a in generate(count, np.random.default_rng(seed), extra, box=BOX)
+    )
     held_out = (solutions * torch.arange(CELLS) ** 2).sum(1) % 5 == 0
     return puzzles[held_out == test], solutions[held_out == test]
 

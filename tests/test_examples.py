@@ -3,11 +3,14 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from examples import graph_colouring, shortest_paths
+from examples import graph_colouring, shortest_paths, sudoku_sizes
 
 from rrn import RRN
+from rrn.pretrained import from_pretrained
+from rrn.tasks.sudoku.exact import generate
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -61,6 +64,15 @@ def test_test_images_and_test_solutions_are_never_trained_on() -> None:
     )
     assert len(testing) > 50
     assert not set(map(tuple, training.tolist())) & set(map(tuple, testing.tolist()))
+
+
+def test_weights_trained_on_nine_by_nine_solve_four_by_four() -> None:
+    network, _ = from_pretrained("sudoku")
+    puzzles, solutions = generate(20, np.random.default_rng(0), box=(2, 2))
+    first, cells = sudoku_sizes.solved_by_step(network, puzzles, solutions, (2, 2), steps=16)
+    assert (first <= 16).mean() > 0.9
+    assert first.min() >= 1
+    assert 0.9 < cells.mean() <= 1
 
 
 def test_published_results_hold_what_the_guide_claims() -> None:

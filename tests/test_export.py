@@ -14,7 +14,7 @@ from rrn import RRN, InputError, State
 from rrn.export import run_program, start_program, step_program, write_onnx
 from rrn.pretrained import from_pretrained
 from rrn.tasks.sudoku import export as sudoku_export
-from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.exact import generate
 
 onnxruntime = pytest.importorskip("onnxruntime")
 ROOT = Path(__file__).parent.parent

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.exact import generate
 
 Call = Callable[..., tuple[int, str, str]]
 

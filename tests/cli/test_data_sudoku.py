@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rrn.tasks.sudoku.data import read_sets
-from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import grid_to_line, solves
 
 Call = Callable[..., tuple[int, str, str]]

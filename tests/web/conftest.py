@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from rrn import tasks
 from rrn.pretrained import save_pretrained, shipped
-from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import grid_to_line
 from rrn.web.app import create_app
 from rrn.web.panels import PANELS

@@ -18,9 +18,9 @@ import rrn
 from rrn import tasks
 from rrn.pretrained import from_pretrained
 from rrn.tasks.babi.asking import ask as babi_ask
+from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import solves
-from rrn.tasks.sudoku.solver import count_solutions
 from rrn.tasks.sudoku.solving import solve
 from rrn.web import limits
 from rrn.web.app import STATIC, create_app
@@ -99,7 +99,7 @@ def test_an_impossible_puzzle_is_said_to_be_one(client: TestClient) -> None:
 
 
 def test_an_exact_search_is_given_up_rather_than_let_run(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "SEARCH_NODES", 3)
+    monkeypatch.setattr(limits, "SEARCH_GUESSES", 3)
     (row,) = ask(client, "/api/sudoku/solve", puzzles=[IMPOSSIBLE], steps=1)["puzzles"]
     assert "hard to say" in row["reason"]
 

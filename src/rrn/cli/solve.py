@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> int:
 
 def why_not(puzzles: np.ndarray, solved: "Solved") -> list[str | None]:
     """For each puzzle that is not solved what the exact solver says of it; None for the others."""
-    from rrn.tasks.sudoku.solver import count_solutions
+    from rrn.tasks.sudoku.exact import count_solutions
 
     reasons: list[str | None] = [None] * len(puzzles)
     failed = np.flatnonzero(~solved.valid)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
@@ -108,7 +107,3 @@ def whole_batches(preset: Preset, world: int) -> None:
 def seeded(seed: int, *path: int) -> np.random.Generator:
     """The random generator of one purpose, the same on every machine: e.g. of update 7 of the run with seed 0."""
     return np.random.default_rng([seed, *path])
-
-
-def as_tensors(arrays: dict[str, np.ndarray]) -> Batch:
-    return {name: torch.from_numpy(array) for name, array in arrays.items()}

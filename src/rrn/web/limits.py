@@ -13,8 +13,8 @@ PUZZLE_STEPS = 10_000
 """Puzzles × steps × starts of one request: some seconds of one core."""
 PROBABILITY_STEPS = 2_048
 """Puzzles × steps of one request for probabilities, which fill some megabytes."""
-SEARCH_NODES = 20_000
-"""Placements an exact search may try to say why a puzzle was not solved."""
+SEARCH_GUESSES = 20_000
+"""Guesses an exact search may make to say why a puzzle was not solved."""
 
 STEPS = 64
 """Steps of the small networks."""

@@ -1,28 +1,29 @@
 import importlib.util
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-from rrn.tasks.sudoku import kernels
-from rrn.tasks.sudoku.generator import generate
+import rrn.compiled
+from rrn.tasks.sudoku.exact import bitboards, generate
+
+
+def _load(name: str, path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")
-def plain_kernels() -> ModuleType:
-    """The kernels as they load where numba is not installed."""
-    present = sys.modules.get("numba")
-    sys.modules["numba"] = None  # type: ignore[assignment]
-    try:
-        spec = importlib.util.spec_from_file_location("plain_kernels", kernels.__file__)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        if present is None:
-            del sys.modules["numba"]
-        else:
-            sys.modules["numba"] = present
+def plain_bitboards() -> ModuleType:
+    """The bit masks as they load where numba is not installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "numba", None)
+        patch.setitem(sys.modules, "rrn.compiled", _load("plain_compiled", rrn.compiled.__file__))
+        module = _load("plain_bitboards", bitboards.__file__)
     assert not module.COMPILED
     return module
 
@@ -31,3 +32,9 @@ def plain_kernels() -> ModuleType:
 def some() -> tuple[np.ndarray, np.ndarray]:
     """60 minimal puzzles and their solutions."""
     return generate(60, np.random.default_rng(5))
+
+
+@pytest.fixture(scope="session")
+def shared_puzzles() -> Path:
+    """Where public puzzles lie beside the checkout, on machines that have them."""
+    return Path(__file__).parents[4] / "shared" / "data" / "sudoku"

@@ -8,7 +8,7 @@ from rrn import tasks
 from rrn.errors import InputError
 from rrn.pretrained import from_pretrained
 from rrn.tasks.sudoku import compare
-from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.solving import answers_by_step
 
 BY_HEART = "sudoku-rn-graph"

@@ -7,9 +7,9 @@ import pytest
 
 from rrn.errors import InputError
 from rrn.tasks.sudoku import data
-from rrn.tasks.sudoku.data import read_pools, read_sets, split_pool, write_generated, write_paper_sets
+from rrn.tasks.sudoku.data import add_givens, read_pools, read_sets, split_pool, write_generated, write_paper_sets
+from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.grid import grid_to_line, solves
-from rrn.tasks.sudoku.solver import count_solutions
 from rrn.tasks.sudoku.symmetry import draw_relabellings, draw_symmetries, fingerprints
 
 Some = tuple[np.ndarray, np.ndarray]
@@ -24,6 +24,21 @@ def pool_file(some: Some, tmp_path: Path) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_given_cells_are_added_as_asked(some: Some) -> None:
+    puzzles, solutions = some
+    extra = np.arange(len(puzzles)) % 18
+    more = add_givens(puzzles, solutions, extra, np.random.default_rng(0))
+    assert more.dtype == np.uint8
+    assert (((more > 0).sum(axis=1) - (puzzles > 0).sum(axis=1)) == extra).all()
+    assert solves(solutions, more).all()
+    assert ((more == puzzles) | (puzzles == 0)).all()
+
+
+def test_more_givens_than_empty_cells_are_refused(some: Some) -> None:
+    with pytest.raises(InputError, match="fewer empty cells"):
+        add_givens(some[1], some[1], 1, np.random.default_rng(0))
 
 
 def test_pools_are_the_first_rows_the_next_and_the_rest(some: Some) -> None:

@@ -13,8 +13,8 @@ from rrn import tasks
 from rrn.errors import InputError
 from rrn.pretrained import from_pretrained
 from rrn.tasks.sudoku import experiment as room
+from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.experiment import SudokuExperiment
-from rrn.tasks.sudoku.generator import generate
 from rrn.tasks.sudoku.grid import grid_to_line, solves
 from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry

@@ -7,8 +7,8 @@ import pytest
 
 from rrn.errors import InputError
 from rrn.tasks.sudoku import figures
+from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.figures import MOST_FRAMES, draw_gif, draw_result, draw_steps_png
-from rrn.tasks.sudoku.generator import generate
 
 Image = pytest.importorskip("PIL.Image")
 LIMIT = 1_500_000

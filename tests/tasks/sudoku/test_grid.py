@@ -3,28 +3,54 @@ import pytest
 
 from rrn.errors import InputError
 from rrn.tasks.sudoku.grid import (
-    PEERS,
-    UNITS,
     as_grids,
     breaks_a_rule,
+    candidate_groups,
     cells_of,
     clashes,
     grid_to_line,
-    grid_to_text,
     is_solved,
+    neighbours,
+    places,
     solves,
+    units,
 )
 
+BOXES = [(3, 3), (2, 3), (3, 2), (1, 4)]
 
-def test_each_cell_has_twenty_peers_each_once_and_mutual() -> None:
-    assert UNITS.shape == (27, 9)
-    assert PEERS.shape == (81, 20)
-    assert sorted(PEERS[0]) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 18, 19, 20, 27, 36, 45, 54, 63, 72]
+
+def test_each_cell_has_twenty_neighbours_each_once_and_mutual() -> None:
+    assert units().shape == (27, 9)
+    assert neighbours().shape == (81, 20)
+    assert neighbours()[0].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 18, 19, 20, 27, 36, 45, 54, 63, 72]
     adjacent = np.zeros((81, 81), dtype=int)
-    np.add.at(adjacent, (np.repeat(np.arange(81), 20), PEERS.ravel()), 1)
+    np.add.at(adjacent, (np.repeat(np.arange(81), 20), neighbours().ravel()), 1)
     assert adjacent.max() == 1
     assert (adjacent == adjacent.T).all()
     assert not adjacent.diagonal().any()
+
+
+def test_boxes_that_are_wider_than_high() -> None:
+    _, _, box = places((2, 3))
+    assert box.reshape(6, 6).tolist() == [[2 * (r // 2) + c // 3 for c in range(6)] for r in range(6)]
+    assert units((2, 3))[12:14].tolist() == [[0, 1, 2, 6, 7, 8], [3, 4, 5, 9, 10, 11]]
+    assert neighbours((2, 3)).shape == (36, 12)
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_groups_of_candidates(box: tuple[int, int]) -> None:
+    """Two candidates are in one group of a kind exactly if they share what makes the kind."""
+    high, wide = box
+    n = high * wide
+    groups, counts = candidate_groups(box)
+    assert groups.shape == (n**3, 6)
+    assert [len(np.unique(kind)) for kind in groups.T] == counts.tolist() == (groups.max(0) + 1).tolist()
+    row, column, digit = np.unravel_index(np.arange(n**3), (n, n, n))
+    band, stack = row // high, column // wide
+    kinds = [(row, column), (digit, row), (digit, column), (digit, band, stack), (digit, row, stack)]
+    for kind, shared in enumerate([*kinds, (digit, column, band)]):
+        alike = np.logical_and.reduce([key[:, None] == key for key in shared])
+        np.testing.assert_array_equal(groups[:, kind, None] == groups[:, kind], alike)
 
 
 @pytest.mark.parametrize(("other", "clash"), [(8, True), (72, True), (20, True), (40, False), (10, True), (31, False)])
@@ -56,11 +82,18 @@ def test_text_forms_hold_the_same_cells(some: tuple[np.ndarray, np.ndarray]) -> 
     puzzle = some[0][0]
     line = grid_to_line(puzzle)
     assert len(line) == 81
-    assert cells_of(line) == cells_of(grid_to_text(puzzle)) == "".join(map(str, puzzle))
-    assert len(grid_to_text(puzzle).splitlines()) == 11
+    bands = "\n---+---+---\n".join(line[start : start + 27] for start in (0, 27, 54))
+    assert cells_of(line) == cells_of(bands) == "".join(map(str, puzzle))
 
 
 @pytest.mark.parametrize("bad", [np.zeros(80, int), np.zeros((2, 81)), np.full((1, 81), 10), np.full((1, 81), -1)])
 def test_what_is_not_a_grid_is_refused(bad: np.ndarray) -> None:
     with pytest.raises(InputError):
         as_grids(bad)
+
+
+def test_grids_of_other_sizes() -> None:
+    assert as_grids(np.arange(16) % 5, (2, 2)).shape == (1, 16)
+    assert as_grids(np.zeros((3, 6, 6), int), (2, 3)).shape == (3, 36)
+    with pytest.raises(InputError, match="digits 1 to 4"):
+        as_grids(np.full(16, 5), (2, 2))

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from rrn import tasks
 from rrn.errors import InputError
 from rrn.tasks.sudoku import fast
-from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.graph import KINDS, CandidateGraph, cell_graph, cell_neighbours
-from rrn.tasks.sudoku.grid import PEERS
+from rrn.tasks.sudoku.grid import neighbours
 from rrn.tasks.sudoku.model import CandidateSudoku, CellSudoku, build, what_givens_say
 from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.tasks.sudoku.symmetry import Symmetries, draw_symmetries
@@ -71,7 +71,7 @@ def test_outputs_of_every_step(name: str) -> None:
 
 
 def test_a_cell_hears_from_the_20_others_of_its_row_column_and_box() -> None:
-    np.testing.assert_array_equal(cell_neighbours().numpy(), PEERS)
+    np.testing.assert_array_equal(cell_neighbours().numpy(), neighbours())
     assert cell_graph(3).edge_shape == (3 * 81, 20)
     assert cell_graph(3) is cell_graph(3)
 

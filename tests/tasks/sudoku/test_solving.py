@@ -11,7 +11,7 @@ import rrn.tasks.sudoku
 from rrn.errors import InputError
 from rrn.pretrained import from_pretrained
 from rrn.tasks.sudoku import quick
-from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, is_solved, solves
 from rrn.tasks.sudoku.model import CandidateSudoku
 from rrn.tasks.sudoku.presets import SudokuPreset

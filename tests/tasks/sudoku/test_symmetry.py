@@ -2,10 +2,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rrn.tasks.sudoku import kernels
-from rrn.tasks.sudoku.generator import generate
-from rrn.tasks.sudoku.grid import BOX_OF, COLUMN_OF, ROW_OF, is_solved, solves
-from rrn.tasks.sudoku.solver import count_solutions
+from rrn.compiled import COMPILED
+from rrn.tasks.sudoku.exact import count_solutions, generate
+from rrn.tasks.sudoku.grid import is_solved, places, solves
 from rrn.tasks.sudoku.symmetry import draw_relabellings, draw_symmetries, fingerprints, random_symmetry
 
 seeds = st.integers(0, 2**32)
@@ -39,10 +38,11 @@ def test_every_kind_of_symmetry_is_drawn() -> None:
     first, below, right = symmetries.cells[:, 0], symmetries.cells[:, 9], symmetries.cells[:, 1]
     assert np.bincount(first, minlength=81).min() > 20
     assert all(np.bincount(symmetries.digits[:, 1], minlength=10)[1:] > 300)
-    upright = ROW_OF[first] == ROW_OF[right]
+    row, column, box = places()
+    upright = row[first] == row[right]
     assert 0.45 < upright.mean() < 0.55
-    assert (upright == (COLUMN_OF[first] == COLUMN_OF[below])).all()
-    assert (BOX_OF[first] == BOX_OF[symmetries.cells[:, 20]]).all()
+    assert (upright == (column[first] == column[below])).all()
+    assert (box[first] == box[symmetries.cells[:, 20]]).all()
     in_order = upright & (right == first + 1)
     assert 0 < in_order.sum() < upright.sum()
 
@@ -68,6 +68,6 @@ def test_a_fingerprint_survives_every_symmetry(some: tuple[np.ndarray, np.ndarra
 
 
 def test_unrelated_grids_have_different_fingerprints() -> None:
-    count = 2000 if kernels.COMPILED else 50
+    count = 2000 if COMPILED else 50
     _, solutions = generate(count, np.random.default_rng(8))
     assert len(np.unique(fingerprints(solutions))) == count

@@ -17,8 +17,9 @@ from rrn.errors import InputError
 from rrn.figures import pyplot, save
 from rrn.pretrained import from_pretrained, read_config
 from rrn.tasks.sudoku.baselines.belief_propagation import BeliefPropagation, ModifiedBeliefPropagation
+from rrn.tasks.sudoku.data import add_givens
+from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.generator import add_givens, generate
 from rrn.tasks.sudoku.solving import solve
 
 PUZZLES, SEED = 1000, 2018

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rrn.errors import InputError
+from rrn.parallel import run_jobs
 from rrn.storage import read_dataset, write_dataset
+from rrn.tasks.sudoku.exact import GENERATOR_VERSION, generate
 from rrn.tasks.sudoku.files import Progress, read_puzzles
-from rrn.tasks.sudoku.generator import GENERATOR_VERSION, add_givens, generate
-from rrn.tasks.sudoku.parallel import run_jobs
 from rrn.tasks.sudoku.symmetry import draw_relabellings, fingerprints
 
 PUZZLES_A_JOB = 1000
@@ -88,6 +88,17 @@ def read_pools(
         raise InputError(f"{pool_file}: {error}") from error
     sets = {name: PuzzleSet(pool.puzzles[part], pool.solutions[part]) for name, part in rows.items()}
     return Pools(sets, rows, relatives, pool.bad, hashlib.sha256(Path(pool_file).read_bytes()).hexdigest())
+
+
+def add_givens(
+    puzzles: np.ndarray, solutions: np.ndarray, extra: int | np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Puzzles (n, 81) with ``extra`` (one number, or n) more cells of the solution filled in, drawn uniformly."""
+    if ((puzzles == 0).sum(axis=1) < extra).any():
+        raise InputError(f"a puzzle has fewer empty cells than the {np.max(extra)} extra givens asked for")
+    keys = np.where(puzzles == 0, rng.random(puzzles.shape), 2.0)
+    rank = np.argsort(np.argsort(keys, axis=1), axis=1)
+    return np.where(rank < np.reshape(extra, (-1, 1)), solutions, puzzles)
 
 
 def sample_with_extra_givens(pool: PuzzleSet, count: int, extra: int, rng: np.random.Generator) -> PuzzleSet:

@@ -18,8 +18,8 @@ from rrn.errors import InputError
 from rrn.evaluation import EvaluateOptions, step_list
 from rrn.presets import Preset
 from rrn.tasks.sudoku.data import read_sets
+from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.generator import generate
 from rrn.tasks.sudoku.model import CellSudoku
 from rrn.tasks.sudoku.solving import PLACES, answers_by_step, solve
 

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.tasks.sudoku.data import split_pool
+from rrn.tasks.sudoku.data import add_givens, split_pool
+from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.generator import add_givens, generate
 from rrn.tasks.sudoku.model import build
 from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.tasks.sudoku.solving import solve

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from rrn.tasks.sudoku.kernels import COMPILED
+from rrn.compiled import COMPILED
 
 if COMPILED and not TYPE_CHECKING:
     import numba

@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from rrn.errors import InputError
+from rrn.parallel import run_jobs
+from rrn.tasks.sudoku.exact import solve_exactly
 from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, cells_of, describe_clash, foreign_character, solves
-from rrn.tasks.sudoku.parallel import run_jobs
-from rrn.tasks.sudoku.solver import solve_exactly
 
 PUZZLE_COLUMNS = {"puzzle", "puzzles", "quiz", "quizzes", "question", "sudoku"}
 SOLUTION_COLUMNS = {"solution", "solutions", "answer", "answers"}

@@ -1,39 +1,83 @@
-"""The Sudoku grid: its units, its rules, and how it is written as text.
+"""The Sudoku grid: its geometry, its rules, and how it is written as text.
 
 Everywhere in this folder a grid is 81 numbers of type uint8, row by row from the top left, 0 for an empty cell, and a
-batch of grids has shape (n, 81).
+batch of grids has shape (n, 81). Sudokus of other sizes are known by their ``box``, rows and columns of a box: with
+``box=(high, wide)`` there are n = high · wide digits, n² cells, and n³ candidates (row, column, digit), ordered by
+row, column, digit.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from rrn.errors import InputError
 
+Box = tuple[int, int]
+USUAL: Box = (3, 3)
 CELLS = 81
 EMPTY = "0._"
 SEPARATORS = "|-+=│─┼║═╬┃━╋╪╫┆┄ \t\r\n"
 
-_cell = np.arange(CELLS)
-ROW_OF, COLUMN_OF = _cell // 9, _cell % 9
-BOX_OF = ROW_OF // 3 * 3 + COLUMN_OF // 3
-# (27, 9): the cells of the nine rows, the nine columns and the nine boxes.
-UNITS = np.stack([np.flatnonzero(kind == index) for kind in (ROW_OF, COLUMN_OF, BOX_OF) for index in range(9)])
-# (81, 20): the other cells that share a row, a column or a box with each cell, each of them once.
-PEERS = np.stack([np.setdiff1d(UNITS[np.isin(UNITS, cell).any(axis=1)], cell) for cell in range(CELLS)])
+
+def size_of(box: Box) -> int:
+    """The number of digits of a Sudoku with such boxes."""
+    high, wide = box
+    if high < 1 or wide < 1 or high * wide < 2:
+        raise InputError(f"box {box}: expected rows and columns of a box, such as (2, 3)")
+    return high * wide
 
 
-def as_grids(grids: Any) -> np.ndarray:
-    """The same grids as a uint8 array (n, 81); accepts (81,), (9, 9), (n, 9, 9) and any integer type."""
-    array = np.asarray(grids)
-    if array.shape == (CELLS,) or array.shape == (9, 9):
+@cache
+def places(box: Box = USUAL) -> np.ndarray:
+    """The row, the column and the box that each cell stands in: (3, n²)."""
+    n, (high, wide) = size_of(box), box
+    row, column = np.divmod(np.arange(n * n), n)
+    return np.stack([row, column, row // high * high + column // wide])
+
+
+@cache
+def units(box: Box = USUAL) -> np.ndarray:
+    """The cells of the n rows, the n columns and the n boxes: (3 n, n)."""
+    return np.stack([np.flatnonzero(kind == index) for kind in places(box) for index in range(size_of(box))])
+
+
+@cache
+def neighbours(box: Box = USUAL) -> np.ndarray:
+    """The other cells that share a row, a column or a box with each cell, each of them once: (n², 20) if usual."""
+    kinds = places(box)
+    share = (kinds[:, :, None] == kinds[:, None, :]).any(axis=0) & ~np.eye(kinds.shape[1], dtype=bool)
+    return np.nonzero(share)[1].reshape(kinds.shape[1], -1)
+
+
+@cache
+def candidate_groups(box: Box = USUAL) -> tuple[np.ndarray, np.ndarray]:
+    """The groups each candidate stands in, one per kind: (n³, 6), numbered from 0; and how many of a kind, (6,).
+
+    The kinds: candidates of its cell; those of its digit in its row, in its column, in its box; and those of its digit
+    in the cells that its row, and its column, have in common with its box. Of each group of the first four kinds
+    exactly one candidate is true; in the last two a row or a column learns what goes on in a box.
+    """
+    n, (high, wide) = size_of(box), box
+    row, column, in_box = (np.repeat(kind, n) for kind in places(box))
+    digit = np.arange(n**3) % n
+    band, stack = row // high, column // wide
+    rows_in_box, columns_in_box = high * row + stack, wide * column + band
+    kinds = [n * row + column, *(n * at + digit for at in (row, column, in_box, rows_in_box, columns_in_box))]
+    return np.stack(kinds, axis=1), np.array([n * n] * 4 + [n * n * high, n * n * wide])
+
+
+def as_grids(grids: Any, box: Box = USUAL) -> np.ndarray:
+    """The same grids as a uint8 array (m, n²); accepts (n²,), (n, n), (m, n, n) and any integer type."""
+    array, n = np.asarray(grids), size_of(box)
+    if array.shape in ((n * n,), (n, n)):
         array = array[None]
-    if array.ndim == 3 and array.shape[1:] == (9, 9):
-        array = array.reshape(len(array), CELLS)
-    if array.ndim != 2 or array.shape[1] != CELLS or not np.issubdtype(array.dtype, np.integer):
-        raise InputError(f"grids must be integers of shape (n, 81), not {array.dtype} of shape {np.shape(grids)}")
-    if array.size and (array.min() < 0 or array.max() > 9):
-        raise InputError("grids must hold digits 1 to 9, and 0 for an empty cell")
+    if array.ndim == 3 and array.shape[1:] == (n, n):
+        array = array.reshape(len(array), n * n)
+    if array.ndim != 2 or array.shape[1] != n * n or not np.issubdtype(array.dtype, np.integer):
+        raise InputError(f"grids must be integers of shape (n, {n * n}), not {array.dtype} of shape {np.shape(grids)}")
+    if array.size and (array.min() < 0 or array.max() > n):
+        raise InputError(f"grids must hold digits 1 to {n}, and 0 for an empty cell")
     return np.ascontiguousarray(array, dtype=np.uint8)
 
 
@@ -41,7 +85,7 @@ def clashes(grids: Any) -> np.ndarray:
     """Which filled cells share a row, column or box with the same digit: bool (n, 81)."""
     grids = as_grids(grids)
     clashing = np.zeros(grids.shape, dtype=bool)
-    for unit in UNITS:
+    for unit in units():
         members = grids[:, unit]
         same = (members[:, :, None] == members[:, None, :]) & (members[:, :, None] > 0)
         clashing[:, unit] |= same.sum(axis=2) > 1
@@ -52,7 +96,7 @@ def breaks_a_rule(grids: Any) -> np.ndarray:
     """Whether any digit stands twice in a row, column or box: bool (n,)."""
     grids = as_grids(grids)
     broken = np.zeros(len(grids), dtype=bool)
-    for unit in UNITS:
+    for unit in units():
         bits = np.left_shift(1, grids[:, unit], dtype=np.int32)
         bits[bits == 1] = 0
         broken |= np.bitwise_or.reduce(bits, axis=1) != bits.sum(axis=1)
@@ -62,7 +106,7 @@ def breaks_a_rule(grids: Any) -> np.ndarray:
 def describe_clash(grid: Any) -> str | None:
     """Two cells (rows and columns counted from 1) that share a row, column or box and a digit, or None if none do."""
     grid = as_grids(grid)[0]
-    for unit in UNITS:
+    for unit in units():
         members = grid[unit]
         for place, digit in enumerate(members):
             before = np.flatnonzero(members[:place] == digit)
@@ -87,14 +131,6 @@ def solves(solutions: Any, puzzles: Any) -> np.ndarray:
 def grid_to_line(grid: Any) -> str:
     """81 characters, ``.`` for an empty cell."""
     return "".join(str(digit) if digit else "." for digit in as_grids(grid)[0].tolist())
-
-
-def grid_to_text(grid: Any) -> str:
-    """Nine lines of nine, with ``|`` between the stacks and ``------+-------+------`` between the bands."""
-    line = grid_to_line(grid)
-    rows = [" | ".join(" ".join(line[9 * row + start :][:3]) for start in (0, 3, 6)) for row in range(9)]
-    rule = "------+-------+------"
-    return "\n".join([*rows[:3], rule, *rows[3:6], rule, *rows[6:]])
 
 
 def cells_of(text: str) -> str:

@@ -9,9 +9,9 @@ from torch import nn
 
 from rrn.errors import InputError
 from rrn.presets import Preset
+from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import CELLS, cells_of, describe_clash, foreign_character, grid_to_line
-from rrn.tasks.sudoku.sizes import count_solutions
 from rrn.tasks.sudoku.solving import solve
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed
@@ -136,7 +136,7 @@ def _solve(network: nn.Module, request: SolveRequest) -> dict[str, Any]:
 
 def _why_not(puzzle: np.ndarray) -> str:
     unknown = "The network found no solution, and whether there is one is hard to say."
-    return WHY_NOT.get(count_solutions(puzzle, (3, 3), most_nodes=limits.SEARCH_NODES), unknown)
+    return WHY_NOT.get(int(count_solutions(puzzle, most_tries=limits.SEARCH_GUESSES)[0]), unknown)
 
 
 def _examples() -> list[dict[str, str]]:

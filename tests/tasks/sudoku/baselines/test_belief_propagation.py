@@ -9,8 +9,8 @@ from torch import Tensor
 
 from rrn.tasks.sudoku.baselines import belief_propagation as bp
 from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU, FactorGraph
-from rrn.tasks.sudoku.generator import generate
-from rrn.tasks.sudoku.grid import PEERS
+from rrn.tasks.sudoku.exact import generate
+from rrn.tasks.sudoku.grid import neighbours
 from rrn.tasks.sudoku.solving import solve
 
 NEVER = float("-inf")
@@ -105,7 +105,7 @@ def test_the_graph_of_sudoku() -> None:
     for cell in (0, 40, 77):
         units = SUDOKU.places_of[cell] // 9
         together = torch.cat([SUDOKU.cell_of[9 * unit : 9 * unit + 9] for unit in units.tolist()]).unique().tolist()
-        assert together == sorted([cell, *PEERS[cell].tolist()])
+        assert together == sorted([cell, *neighbours()[cell].tolist()])
     for place in (0, 100, 242):
         assert set(SUDOKU.cell_of[SUDOKU.elsewhere[place]].tolist()) == {int(SUDOKU.cell_of[place])}
         assert place not in SUDOKU.elsewhere[place]
@@ -119,7 +119,7 @@ def test_the_first_step_by_hand() -> None:
     chances = logits.softmax(-1).view(81, 9)
     assert chances[0, 4] == 1
     others = [digit for digit in range(9) if digit != 4]
-    for peer in PEERS[0].tolist():
+    for peer in neighbours()[0].tolist():
         assert chances[peer, 4] == 0
         torch.testing.assert_close(chances[peer, others], torch.full((8,), 1 / 8, dtype=torch.float64))
 

@@ -3,7 +3,7 @@ import torch
 
 from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
 from rrn.tasks.sudoku.baselines.factor_graph import fill_most_probable
-from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.exact import generate
 
 
 def test_the_most_probable_digit_of_an_empty_cell_is_filled_in() -> None:

@@ -4,7 +4,7 @@ import torch
 from rrn import tasks
 from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU
 from rrn.tasks.sudoku.baselines.learned_messages import LearnedMessages
-from rrn.tasks.sudoku.generator import generate
+from rrn.tasks.sudoku.exact import generate
 from rrn.training.optimizing import make_optimizer
 
 

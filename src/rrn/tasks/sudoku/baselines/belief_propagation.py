@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rrn.compiled import COMPILED, compiled
 from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU, FactorGraph, fill_most_probable, given_digits
-from rrn.tasks.sudoku.kernels import COMPILED, compiled
 from rrn.training.experiment import Batch
 from rrn.updates import State
 

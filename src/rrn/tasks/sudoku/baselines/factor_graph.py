@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rrn.tasks.sudoku.grid import UNITS
+from rrn.tasks.sudoku.grid import units
 
 
 class FactorGraph:
@@ -35,7 +35,7 @@ class FactorGraph:
         return F.pad(messages, (0, 0, 0, 1))[:, places].sum(-2)
 
 
-SUDOKU = FactorGraph(UNITS)
+SUDOKU = FactorGraph(units())
 
 
 def given_digits(puzzles: Tensor) -> Tensor:

@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 from pysat.solvers import Cadical153
 
-from rrn.tasks.sudoku import kernels, solver
+from rrn.compiled import COMPILED
+from rrn.tasks.sudoku import exact
+from rrn.tasks.sudoku.exact import UNKNOWN, count_guesses, count_solutions, generate, solve_exactly
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.grid import UNITS, solves
-from rrn.tasks.sudoku.solver import count_solutions, solve_exactly
-
-SHARED = Path(__file__).parents[4] / "shared" / "data" / "sudoku"
+from rrn.tasks.sudoku.grid import solves, units
 
 
 class SatOracle:
@@ -24,7 +23,7 @@ class SatOracle:
             for digit in digits:
                 for other in range(digit + 1, 10):
                     self.sat.add_clause([-self.name(cell, digit), -self.name(cell, other)])
-        for unit in UNITS.tolist():
+        for unit in units().tolist():
             for digit in digits:
                 for place, cell in enumerate(unit):
                     for other in unit[place + 1 :]:
@@ -73,10 +72,10 @@ def test_agrees_with_a_sat_solver(variants: np.ndarray) -> None:
 
 
 def test_plain_python_gives_the_same(
-    variants: np.ndarray, plain_kernels: ModuleType, monkeypatch: pytest.MonkeyPatch
+    variants: np.ndarray, plain_bitboards: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_numba = solve_exactly(variants)
-    monkeypatch.setattr(solver, "kernels", plain_kernels)
+    monkeypatch.setattr(exact, "bitboards", plain_bitboards)
     without = solve_exactly(variants)
     assert (with_numba[0] == without[0]).all()
     assert (with_numba[1] == without[1]).all()
@@ -123,12 +122,32 @@ def test_solutions_are_counted_up_to_the_limit(limit: int) -> None:
     assert solve_exactly(np.zeros(81, dtype=np.uint8), limit)[1].tolist() == [limit]
 
 
+def test_a_search_can_be_given_up(some: tuple[np.ndarray, np.ndarray]) -> None:
+    guesses = count_guesses(some[0])
+    hardest = some[0][guesses.argmax()]
+    most = int(guesses.max())
+    assert most > 1
+    assert count_solutions(hardest, most_tries=most).tolist() == [1]
+    solutions, counts = solve_exactly(hardest, most_tries=most - 1)
+    assert counts.tolist() == [UNKNOWN]
+    assert not solutions.any()
+
+
+def test_guesses_are_counted() -> None:
+    """A full grid needs none; of the two solutions without two rows, the first is a guess and so is its proof."""
+    full = generate(1, np.random.default_rng(0))[1]
+    assert count_guesses(full).tolist() == [0]
+    without_rows = full.reshape(9, 9).copy()
+    without_rows[:2] = 0
+    assert count_guesses(without_rows)[0] > 0
+
+
 @pytest.mark.parametrize("name", ["royle17", "forum_hardest", "extreme_valid"])
-def test_the_hardest_known_puzzles(name: str) -> None:
-    path = SHARED / f"{name}.csv.gz"
+def test_the_hardest_known_puzzles(name: str, shared_puzzles: Path) -> None:
+    path = shared_puzzles / f"{name}.csv.gz"
     if not path.is_file():
         pytest.skip(f"{path} is not there: the solver was NOT tried on the hardest puzzles")
-    file = read_puzzles(path, limit=2000 if kernels.COMPILED else 50)
+    file = read_puzzles(path, limit=2000 if COMPILED else 50)
     solutions, counts = solve_exactly(file.puzzles)
     assert (counts == 1).all()
     assert (solutions == file.solutions).all()

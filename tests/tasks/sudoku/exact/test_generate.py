@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rrn.compiled import COMPILED
 from rrn.errors import InputError
-from rrn.tasks.sudoku import generator, kernels
-from rrn.tasks.sudoku.generator import add_givens, generate
+from rrn.tasks.sudoku import exact
+from rrn.tasks.sudoku.exact import count_solutions, generate, solve_exactly
 from rrn.tasks.sudoku.grid import solves
-from rrn.tasks.sudoku.solver import count_solutions, solve_exactly
 
 
 def test_puzzles_are_unique_and_minimal(some: tuple[np.ndarray, np.ndarray]) -> None:
@@ -39,7 +39,7 @@ def test_extra_givens_come_from_the_solution(seed: int, one: int, other: int) ->
 
 
 def test_every_number_of_extra_givens_is_drawn() -> None:
-    count = 600 if kernels.COMPILED else 150
+    count = 600 if COMPILED else 150
     minimal, _ = generate(count, np.random.default_rng(1))
     puzzles, _ = generate(count, np.random.default_rng(1), (0, 17))
     drawn = np.bincount((puzzles > 0).sum(axis=1) - (minimal > 0).sum(axis=1), minlength=18)
@@ -56,21 +56,21 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
 
 
 def test_no_grid_comes_twice() -> None:
-    count = 3000 if kernels.COMPILED else 50
+    count = 3000 if COMPILED else 50
     _, solutions = generate(count, np.random.default_rng(2))
     assert len(np.unique(solutions, axis=0)) == count
 
 
-def test_plain_python_gives_the_same_bytes(plain_kernels: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_python_gives_the_same_bytes(plain_bitboards: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     with_numba = generate(25, np.random.default_rng(11), (0, 17))
-    monkeypatch.setattr(generator, "kernels", plain_kernels)
+    monkeypatch.setattr(exact, "bitboards", plain_bitboards)
     without = generate(25, np.random.default_rng(11), (0, 17))
     assert with_numba[0].tobytes() == without[0].tobytes()
     assert with_numba[1].tobytes() == without[1].tobytes()
 
 
 def test_version_1_of_the_generator_is_what_it_was() -> None:
-    assert generator.GENERATOR_VERSION == 1
+    assert exact.GENERATOR_VERSION == 1
     puzzles, _ = generate(2, np.random.default_rng(0), 1)
     assert ["".join(map(str, puzzle)) for puzzle in puzzles] == [
         "070000900205900000000050401009700004004002030002109000000006003800070040007030500",
@@ -78,22 +78,7 @@ def test_version_1_of_the_generator_is_what_it_was() -> None:
     ]
 
 
-def test_given_cells_are_added_as_asked(some: tuple[np.ndarray, np.ndarray]) -> None:
-    puzzles, solutions = some
-    extra = np.arange(len(puzzles)) % 18
-    more = add_givens(puzzles, solutions, extra, np.random.default_rng(0))
-    assert more.dtype == np.uint8
-    assert (((more > 0).sum(axis=1) - (puzzles > 0).sum(axis=1)) == extra).all()
-    assert solves(solutions, more).all()
-    assert ((more == puzzles) | (puzzles == 0)).all()
-
-
 @pytest.mark.parametrize("extra", [-1, 41, (5, 3)])
 def test_extra_givens_out_of_range_are_refused(extra: int | tuple[int, int]) -> None:
     with pytest.raises(InputError, match="extra givens"):
         generate(1, np.random.default_rng(0), extra)
-
-
-def test_more_givens_than_empty_cells_are_refused(some: tuple[np.ndarray, np.ndarray]) -> None:
-    with pytest.raises(InputError, match="fewer empty cells"):
-        add_givens(some[1], some[1], 1, np.random.default_rng(0))

@@ -1,41 +1,21 @@
-"""The inner loops of solver and generator: compiled where numba is installed, plain Python where it is not.
+"""The usual Sudoku, 9 x 9, searched with bit masks: compiled where numba is installed, plain Python where it is not.
 
 Both run this same source and give the same bytes; so everything here is integer arithmetic that stays below 2^63, on
 flat work arrays (numpy arrays when compiled, lists when not, which are faster to index in plain Python).
 
-The representation: for each digit d and each band b of three rows, ``candidates[3 * d + b]`` has 27 bits, one a cell
+The representation: for each digit d and each band b of three rows, ``candidates[3 * d + b]`` has 27 bits, one per cell
 of the band (bit 9 * row + column), set while the digit is still possible there. In these masks a digit's places in a
 band, seen as 3 rows x 3 boxes, must contain a permutation, and its places in a stack, seen as 3 bands x 3 columns,
 as well. Whatever lies outside every permutation is removed: all hidden singles and all locked candidates in one
 table of 512 entries.
 """
 
-from collections.abc import Callable
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    COMPILED: bool
-    compiled: Callable[[Callable], Any]
-else:
-    try:
-        import numba
-
-        COMPILED = True
-
-        def compiled(function):
-            try:
-                return numba.njit(cache=True, nogil=True)(function)
-            except RuntimeError:  # nowhere to keep the cache: a read-only installation without a home directory
-                return numba.njit(nogil=True)(function)
-
-    except ImportError:
-        COMPILED = False
-
-        def compiled(function):
-            return function
+from rrn.compiled import COMPILED, compiled
 
 
 def _table(values: list[int]) -> Any:
@@ -57,6 +37,8 @@ BAND = (1 << 27) - 1
 ROW = (1 << 9) - 1
 COLUMN = 1 | 1 << 9 | 1 << 18
 CONTRADICTION, SOLVED, OPEN = 0, 1, 2
+UNKNOWN = -1
+UNLIMITED = 1 << 62
 
 
 def _boxes_of_row(row: int) -> int:
@@ -133,7 +115,7 @@ def _propagate(candidates: Any, settled: Any) -> int:
     lost some since are looked at again.
 
     SOLVED is sound without a look at the rules: each digit has a place in each row, column and box, or it would be a
-    contradiction, and 81 candidates, one a cell, cannot be more than one for each.
+    contradiction, and 81 candidates, one per cell, cannot be more than one for each.
     """
     while True:
         moved = True
@@ -251,11 +233,13 @@ def _choose(candidates: Any, random: Any, at_random: bool) -> tuple[int, int]:
 
 
 @compiled
-def _search(candidates: Any, settled: Any, stack: Any, grid: Any, limit: int, random: Any, at_random: bool) -> int:
+def _search(
+    candidates: Any, settled: Any, stack: Any, grid: Any, limit: int, most_guesses: int, random: Any, at_random: bool
+) -> int:
     """The number of solutions, counted up to ``limit``; the first one found goes to ``grid``.
 
-    ``stack`` has 29 places for each of the 81 guesses that can be open at once: candidates before it, digit, cell;
-    and a last one in which all guesses made are counted.
+    UNKNOWN if ``most_guesses`` were made and did not suffice. ``stack`` has 29 places for each of the 81 guesses that
+    can be open at once: candidates before it, digit, cell; and a last one in which all guesses made are counted.
     """
     depth = count = 0
     stack[GUESSES] = 0
@@ -264,6 +248,8 @@ def _search(candidates: Any, settled: Any, stack: Any, grid: Any, limit: int, ra
     while True:
         status = _propagate(candidates, settled)
         if status == OPEN:
+            if stack[GUESSES] == most_guesses:
+                return UNKNOWN
             index, cell = _choose(candidates, random, at_random)
             saved = 29 * depth
             for place in range(27):
@@ -319,7 +305,7 @@ def _load(grid: Any, candidates: Any) -> None:
 
 
 @compiled
-def solve_all(puzzles: Any, limit: int, solutions: Any, counts: Any, guesses: Any) -> None:
+def solve_all(puzzles: Any, limit: int, most_guesses: int, solutions: Any, counts: Any, guesses: Any) -> None:
     """For each puzzle (n, 81) the number of solutions, up to ``limit``, the first one found, and the guesses made."""
     candidates, settled, stack = integers(27), integers(27), integers(STACK)
     grid, found, random = integers(81), integers(81), integers(4)
@@ -327,9 +313,9 @@ def solve_all(puzzles: Any, limit: int, solutions: Any, counts: Any, guesses: An
         for cell in range(81):
             grid[cell] = int(puzzles[number, cell])
         _load(grid, candidates)
-        counts[number] = _search(candidates, settled, stack, found, limit, random, False)
+        counts[number] = _search(candidates, settled, stack, found, limit, most_guesses, random, False)
         guesses[number] = stack[GUESSES]
-        if counts[number]:
+        if counts[number] > 0:
             for cell in range(81):
                 solutions[number, cell] = found[cell]
 
@@ -356,7 +342,7 @@ def generate_all(seeds: Any, fewest_extra: int, most_extra: int, puzzles: Any, s
             for place in range(9):
                 puzzle[30 * box + 9 * (place // 3) + place % 3] = other[place]
         _load(puzzle, candidates)
-        _search(candidates, settled, stack, grid, 1, random, True)
+        _search(candidates, settled, stack, grid, 1, UNLIMITED, random, True)
 
         for cell in range(81):
             puzzle[cell] = grid[cell]
@@ -367,7 +353,7 @@ def generate_all(seeds: Any, fewest_extra: int, most_extra: int, puzzles: Any, s
             puzzle[cell] = 0
             _load(puzzle, candidates)
             candidates[3 * (digit - 1) + cell // 27] &= ~(1 << cell % 27)
-            if _search(candidates, settled, stack, other, 1, random, False):
+            if _search(candidates, settled, stack, other, 1, UNLIMITED, random, False):
                 puzzle[cell] = digit
 
         extra = fewest_extra + _draw(random, most_extra - fewest_extra + 1)

@@ -1,0 +1,78 @@
+"""Sudoku solved and made exactly, without a network: data, proofs and "why not" rest on it.
+
+The usual 9 × 9 is searched with bit masks (`bitboards`), Sudokus with other boxes as exact cover (`cover`).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from rrn.errors import InputError
+from rrn.tasks.sudoku.exact import bitboards, cover
+from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, size_of
+from rrn.tasks.sudoku.symmetry import random_symmetry
+
+# Raise it whenever the same seed gives other puzzles than before.
+GENERATOR_VERSION = 1
+MOST_EXTRA_GIVENS = 40
+UNKNOWN = bitboards.UNKNOWN
+
+
+def solve_exactly(
+    puzzles: Any, limit: int = 2, *, box: Box = USUAL, most_tries: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Solve puzzles (n, 81) by search: solutions uint8 (n, 81) and how many each has, counted up to ``limit``, (n,).
+
+    With the default limit a count of 0 is an impossible puzzle (its solution all zeros), 1 a unique solution, proved,
+    and 2 more than one, of which the first found is returned. ``limit=1`` proves nothing but that one exists.
+
+    A search is given up, and the count `UNKNOWN`, after ``most_tries`` guesses (boxes other than 3 × 3: placements, of
+    which there may be 20,000 if nothing else is said, for large grids can be beyond any search).
+    """
+    if box == USUAL:
+        return _search(puzzles, limit, most_tries)[:2]
+    grids = as_grids(puzzles, box)
+    most = cover.MOST_PLACEMENTS if most_tries is None else most_tries
+    found = [cover.solve(grid, box, limit, most) for grid in grids]
+    return np.array([grid for grid, _ in found]).reshape(grids.shape), np.array([count for _, count in found], np.int64)
+
+
+def count_solutions(puzzles: Any, limit: int = 2, *, box: Box = USUAL, most_tries: int | None = None) -> np.ndarray:
+    """The number of solutions of each puzzle as `solve_exactly` counts them: (n,)."""
+    return solve_exactly(puzzles, limit, box=box, most_tries=most_tries)[1]
+
+
+def count_guesses(puzzles: Any) -> np.ndarray:
+    """How hard puzzles (n, 81) are to search: the guesses it takes to find the solution and prove it unique, (n,)."""
+    return _search(puzzles, 2, None)[2]
+
+
+def generate(
+    count: int, rng: np.random.Generator, extra_givens: int | tuple[int, int] = 0, *, box: Box = USUAL
+) -> tuple[np.ndarray, np.ndarray]:
+    """Puzzles and solutions, uint8 (count, 81) each; every puzzle has exactly one solution.
+
+    A puzzle is dug until no clue can be spared (21 to 28 are left, mostly; beyond 9 × 9 a few could be spared, where a
+    proof was given up), then gets back ``extra_givens`` of its solution's digits: as many as said, or, for a pair, a
+    number drawn uniformly from the first to the last. The same state of ``rng`` gives the same bytes, with numba and
+    without.
+    """
+    fewest, most = extra_givens if isinstance(extra_givens, tuple) else (extra_givens, extra_givens)
+    room = MOST_EXTRA_GIVENS if box == USUAL else size_of(box) ** 2
+    if not 0 <= fewest <= most <= room:
+        raise InputError(f"extra givens {extra_givens}: must be from 0 to {room}, the smaller first")
+    if box != USUAL:
+        return cover.generate(count, box, rng, (fewest, most))
+    seeds = rng.integers(1, 1 << 32, size=(count, 4), dtype=np.int64)
+    puzzles, solutions = np.zeros((2, count, 81), dtype=np.uint8)
+    bitboards.generate_all(seeds, fewest, most, puzzles, solutions)
+    return random_symmetry(puzzles, solutions, rng)
+
+
+def _search(puzzles: Any, limit: int, most_guesses: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    puzzles = as_grids(puzzles)
+    solutions = np.zeros_like(puzzles)
+    counts, guesses = np.zeros((2, len(puzzles)), dtype=np.int64)
+    most = bitboards.UNLIMITED if most_guesses is None else most_guesses
+    bitboards.solve_all(puzzles, limit, most, solutions, counts, guesses)
+    return solutions, counts, guesses
