@@ -1,21 +1,33 @@
-# 'make demo' and 'make test' set up everything they need in .venv, on a machine that has only Python and make.
+# 'make demo' and 'make test' set up what they need in .venv, on a machine that has only Python and make.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable
+SMALL := .venv/small
 READY := .venv/ready
 
-.PHONY: setup demo test lint bench docs clean
+.PHONY: setup demo test lint bench docs wheel clean
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+# What the library and its commands need, for 'make demo'. Where everything is installed, this is too.
+$(SMALL): pyproject.toml constraints.txt
+	@echo "== Setting up .venv: torch and some small packages, about 1 GB. Once, some minutes."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $(READY)
+	$(INSTALL) .
+	@touch $(SMALL)
 
-demo: $(READY)
-	$(BIN)/rrn demo
+# Everything: tests, linters, page, docs, ONNX, pictures.
+$(READY): pyproject.toml constraints.txt
+	@echo "== Setting up .venv with everything that development needs, about 2.5 GB. Once, some minutes."
+	$(PYTHON) -m venv .venv
+	$(INSTALL) '.[dev]'
+	@touch $(SMALL) $(READY)
+
+demo: $(SMALL)
+	@$(BIN)/rrn demo
 
 test: $(READY)
+	@echo "== Running all tests."
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)
@@ -28,6 +40,9 @@ bench: $(READY)
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+wheel: $(READY)
+	$(BIN)/python -m hatchling build
 
 clean:
 	rm -rf .venv runs dist build site

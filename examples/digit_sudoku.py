@@ -4,8 +4,7 @@ The givens of a 4 × 4 Sudoku are 8 × 8 images of handwritten digits (scikit-le
 digits of the *empty* cells alone: no image ever comes with a label, so which of them are fours the network has to
 find out from what is missing beside them. Tested with images and with solutions that training never showed.
 
-    pip install scikit-learn
-    python examples/digit_sudoku.py
+    python examples/digit_sudoku.py      # needs scikit-learn, which the extra 'dev' brings
 """
 
 import numpy as np

@@ -21,7 +21,11 @@ def blocks(page: Path, *languages: str) -> list[tuple[int, str]]:
 
 
 def commands(page: Path) -> list[str]:
-    lines = [line.removeprefix("$ ") for _, block in blocks(page, "", "console") for line in block.splitlines()]
+    lines = [
+        line.removeprefix("$ ").removeprefix(".venv/bin/")
+        for _, block in blocks(page, "", "console")
+        for line in block.splitlines()
+    ]
     return [line.split("  #")[0].strip() for line in lines if re.match(r"(rrn|make|python) ", line)]
 
 

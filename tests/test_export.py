@@ -12,6 +12,7 @@ from torch import Tensor
 
 from rrn import RRN, InputError, State
 from rrn.export import run_program, start_program, step_program, write_onnx
+from rrn.hints import needs_extra
 from rrn.pretrained import from_pretrained
 from rrn.tasks.sudoku import export as sudoku_export
 from rrn.tasks.sudoku.exact import generate
@@ -146,7 +147,7 @@ def test_missing_packages_are_named_before_any_work(
     monkeypatch.setattr("rrn.export.find_spec", lambda package: None)
     code, _, errors = call("export", "sudoku", "--out", "there.onnx")
     assert code == 2
-    assert errors == "rrn: there.onnx: writing ONNX needs more packages: pip install 'rrn[export]'\n"
+    assert errors == f"rrn: {needs_extra('there.onnx: writing ONNX', 'export')}\n"
 
 
 def test_an_example_too_small_to_generalise_from_is_refused() -> None:

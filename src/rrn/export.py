@@ -9,7 +9,7 @@ outputs have these names in ONNX:
 * ``outputs``: (nodes, outputs) of a step, (steps, nodes, outputs) of a run; graphs or edges instead of nodes
   with a graph or edge readout.
 
-Writing ONNX needs the extra ``export``: ``pip install 'rrn[export]'``.
+Writing ONNX needs the extra ``export``: ``pip install 'torch-rrn[export]'``.
 """
 
 import logging
@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 
 from rrn.errors import InputError
+from rrn.hints import needs_extra
 from rrn.network import RRN
 from rrn.storage import write_atomically
 from rrn.updates import State
@@ -151,7 +152,7 @@ def write_onnx(program: ExportedProgram, path: str | Path, outputs: list[str] | 
 def check_onnx(path: str | Path) -> None:
     """Refuse to begin what cannot be finished: writing ONNX to ``path`` without the packages for it."""
     if any(find_spec(package) is None for package in ("onnx", "onnxscript")):
-        raise InputError(f"{path}: writing ONNX needs more packages: pip install 'rrn[export]'")
+        raise needs_extra(f"{path}: writing ONNX", "export")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from rrn.errors import InputError
+from rrn.hints import needs_extra
 
 
 def pyplot() -> Any:
@@ -11,7 +12,7 @@ def pyplot() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        raise InputError("drawing needs the extra 'figures': pip install 'rrn[figures]'") from error
+        raise needs_extra("drawing", "figures") from error
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

@@ -11,6 +11,7 @@ from torch import nn
 
 import rrn
 from rrn.errors import InputError
+from rrn.hints import needs_extra
 from rrn.network import RRN
 from rrn.presets import Preset
 from rrn.storage import write_atomically, write_json
@@ -146,7 +147,7 @@ def _find(name: str | Path) -> Path:
         try:
             from huggingface_hub import snapshot_download
         except ImportError as error:
-            raise InputError(f"{name}: no such folder; for a hub id: pip install 'rrn[hub]'") from error
+            raise needs_extra(f"{name}: no such folder, and a hub id", "hub") from error
         try:
             return Path(snapshot_download(str(name), allow_patterns=[CONFIG, WEIGHTS, CARD]))
         except Exception as error:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from rrn.hints import needs_extra
 from rrn.tasks.sudoku.examples import EXAMPLES
 
 Call = Callable[..., tuple[int, str, str]]
@@ -95,4 +96,4 @@ def test_mistakes_are_named(arguments: list[str], message: str, call: Call) -> N
 def test_without_the_extra_it_says_what_to_install(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     code, _, err = call("serve", "--port", "0")
-    assert (code, err) == (2, "rrn: serving needs the extra 'web': pip install 'rrn[web]'\n")
+    assert (code, err) == (2, f"rrn: {needs_extra('serving', 'web')}\n")

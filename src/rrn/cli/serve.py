@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rrn.cli.options import parse
 from rrn.errors import InputError
+from rrn.hints import needs_extra
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -35,7 +36,7 @@ def main(arguments: list[str]) -> int:
         import fastapi  # noqa: F401
         import uvicorn
     except ModuleNotFoundError as error:
-        raise InputError("serving needs the extra 'web': pip install 'rrn[web]'") from error
+        raise needs_extra("serving", "web") from error
     listening = _listen(options.host, options.port)
     from rrn.web.app import create_app
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError, NotFiniteError
+from rrn.hints import needs_extra
 from rrn.memory import keep_freed_memory
 from rrn.pretrained import load_weights, save_pretrained, settings
 from rrn.storage import write_atomically, write_json
@@ -68,7 +69,7 @@ def _distributed(devices: int) -> Iterator[Any]:
     try:
         from lightning_fabric import Fabric
     except ImportError as error:
-        raise InputError("several processes need the extra 'train': pip install 'rrn[train]'") from error
+        raise needs_extra("training in several processes", "train") from error
     if "TORCHELASTIC_RUN_ID" in os.environ:
         devices = int(os.environ["LOCAL_WORLD_SIZE"])
     nodes = int(os.environ.get("GROUP_WORLD_SIZE", 1))
@@ -297,7 +298,7 @@ class _Run:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise InputError("--tensorboard needs the extra 'train': pip install 'rrn[train]'") from error
+            raise needs_extra("--tensorboard", "train") from error
         return SummaryWriter(str(self.folder / "tensorboard"))
 
 

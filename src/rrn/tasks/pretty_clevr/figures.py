@@ -15,6 +15,7 @@ import numpy as np
 
 from rrn.errors import InputError
 from rrn.figures import pyplot, save
+from rrn.hints import needs_extra
 from rrn.storage import write_atomically
 from rrn.tasks.pretty_clevr.data import COLOURS, OBJECT_RADIUS, SHAPES, Scene, Scenes, describe_question
 
@@ -317,7 +318,7 @@ def _figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise InputError("drawing figures needs matplotlib: pip install 'rrn[figures]'") from error
+        raise needs_extra("drawing", "figures") from error
     return Figure(figsize=(width, height), dpi=200, facecolor="white")
 
 
@@ -373,5 +374,5 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise InputError("drawing or reading images needs Pillow: pip install 'rrn[figures]'") from error
+        raise needs_extra("drawing or reading images", "figures") from error
     return Image

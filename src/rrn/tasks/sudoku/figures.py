@@ -13,6 +13,7 @@ import numpy as np
 
 from rrn.errors import InputError
 from rrn.figures import pyplot, save
+from rrn.hints import needs_extra
 from rrn.storage import write_atomically
 from rrn.tasks.sudoku.grid import as_grids, clashes, solves
 
@@ -95,7 +96,7 @@ def _checked(path: str | Path, ending: str, puzzle: Any, probabilities: np.ndarr
     try:
         import PIL  # noqa: F401
     except ImportError as error:
-        raise InputError("drawing needs the extra 'figures': pip install 'rrn[figures]'") from error
+        raise needs_extra("drawing", "figures") from error
     return as_grids(puzzle)[0], probabilities
 
 

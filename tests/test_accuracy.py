@@ -1,0 +1,42 @@
+"""What the demo and the page say of the networks is what results/ says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rrn.accuracy import ACCURACY
+from rrn.pretrained import read_config
+
+RESULTS = Path(__file__).parent.parent / "results"
+
+
+def result(name: str) -> dict[str, Any]:
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def test_every_sentence_is_what_was_measured() -> None:
+    sudoku, babi = result("sudoku_17"), result("babi")
+    measured = {
+        "sudoku": f"Of {sudoku['n']:,} puzzles with 17 givens that it never saw, it solves "
+        f"{percent(sudoku['accuracy'][str(sudoku['steps'][-1])])} at the first start and "
+        f"{percent(sudoku['accuracy_restarts'])} with up to {sudoku['restarts']} restarts.",
+        "babi": f"Of {babi['n']:,} questions of the official bAbI files, it answers "
+        f"{percent(1 - babi['mean_error'])} right.",
+    }
+    for name, file, what in (
+        ("pretty-clevr", "pretty_clevr", "questions about scenes"),
+        ("ages", "ages", "riddles"),
+    ):
+        found = result(file)
+        measured[name] = f"Of {found['n']:,} {what} that it never saw, it answers {percent(found['accuracy'])} right."
+    assert measured == ACCURACY
+
+
+def test_what_was_measured_are_the_weights_that_ship() -> None:
+    for name, file in (("sudoku", "sudoku_17"), ("babi", "babi"), ("pretty-clevr", "pretty_clevr"), ("ages", "ages")):
+        _, config = read_config(name)
+        assert config["trained"] == result(file)["trained"], name
