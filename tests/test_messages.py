@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rrn import CompleteGraphs, EdgeList, InputError, NeighbourTable, fused
+from rrn import CompleteGraphs, EdgeList, InputError, NeighbourTable
 from rrn.graphs import Graph, PackedGraphs
 from rrn.messages import AttentionMessage, GatedMessage, MLPMessage
 
@@ -29,17 +29,11 @@ def gradients(output: Tensor, *inputs: Tensor) -> list[Tensor]:
     return [torch.zeros_like(i) if g is None else g for g, i in zip(found, inputs, strict=True)]
 
 
-@pytest.mark.parametrize("chunk_floats", [fused.CHUNK_FLOATS, 5 * HIDDEN, 1])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("edge_features", [0, 2])
 @pytest.mark.parametrize("layout", layouts())
-def test_the_rewrite_is_the_plain_form(
-    layout: str, edge_features: int, layers: int, chunk_floats: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fused, "CHUNK_FLOATS", chunk_floats)
+def test_the_rewrite_is_the_plain_form(layout: str, edge_features: int, layers: int) -> None:
     graph = layouts()[layout]
-    if chunk_floats < fused.CHUNK_FLOATS and layout in ("edges", "table"):
-        assert len(fused._chunks(graph, HIDDEN)) > 3
     message = MLPMessage(HIDDEN, edge_features, layers).double()
     h = torch.randn(graph.num_nodes, HIDDEN, dtype=torch.float64, requires_grad=True)
     edge_attr = None

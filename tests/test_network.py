@@ -11,7 +11,7 @@ from rrn import RRN, CompleteGraphs, InputError, State
 from rrn.graphs import Graph, complete_edges, union
 from rrn.messages import Message
 from rrn.network import UPDATES
-from rrn.readouts import GroupReadout, Readout
+from rrn.readouts import Readout
 from rrn.updates import Update
 
 TRIANGLE = torch.tensor([[0, 1, 2, 0], [1, 2, 0, 2]])
@@ -248,12 +248,6 @@ def test_bad_edge_features_are_named(edge_attr: Tensor | None, message: str) -> 
 def test_bad_settings_are_named(settings_: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         RRN(4, 6, 2, **settings_)
-
-
-def test_nodes_that_do_not_fill_their_groups_are_named() -> None:
-    network = RRN(4, 6, 1, readout=GroupReadout(6, 2))
-    with pytest.raises(InputError, match="x: 3 nodes do not divide into groups of 2"):
-        network(X, EDGES, steps=1)
 
 
 def test_the_example_of_the_docstring() -> None:

@@ -3,7 +3,7 @@ import torch
 
 from rrn import RRN, CompleteGraphs, EdgeList, NeighbourTable
 from rrn.graphs import neighbour_edges
-from rrn.readouts import EdgeReadout, GraphReadout, GroupReadout, NodeReadout
+from rrn.readouts import EdgeReadout, GraphReadout, NodeReadout
 
 EDGES = EdgeList(torch.tensor([[0], [1]]), 6)
 BATCH = torch.tensor([0, 0, 0, 1, 2, 2])
@@ -12,7 +12,6 @@ BATCH = torch.tensor([0, 0, 0, 1, 2, 2])
 def test_shapes_and_sums() -> None:
     h = torch.randn(6, 4)
     assert NodeReadout(4, 3, layers=2)(h, EDGES, BATCH).shape == (6, 3)
-    assert GroupReadout(4, 2, layers=1)(h, EDGES, None).shape == (3, 2)
     readout = GraphReadout(4, 3, layers=1)
     together = readout(h, EDGES, BATCH)
     expected = torch.stack([h[:3].sum(0), h[3], h[4:].sum(0)])
@@ -56,15 +55,6 @@ def test_a_network_answers_about_edges_at_every_step() -> None:
         torch.testing.assert_close(answer, outputs[step])
     order = torch.randperm(7)
     torch.testing.assert_close(network(x, edges[:, order], edge_attr[order], steps=4), outputs[:, order])
-
-
-def test_a_group_is_of_nodes_next_to_each_other() -> None:
-    readout = GroupReadout(1, 3)
-    with torch.no_grad():
-        readout.mlp.linears[0].weight.fill_(2.0)
-        readout.mlp.linears[0].bias.fill_(1.0)
-    h = torch.arange(6.0)[:, None]
-    assert readout(h, EDGES, None).tolist() == [[1, 3, 5], [7, 9, 11]]
 
 
 @pytest.mark.parametrize(("dropout_layers", "dropped"), [(1, [False, True]), (2, [True, True])])

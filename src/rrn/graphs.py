@@ -13,14 +13,27 @@ to* (`Graph.pair`) and *what arrives at every node* (`Graph.collect`). Four layo
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from rrn.errors import InputError
 
 Aggregate = Literal["sum", "mean", "max"]
+
+
+class SortedEdges(NamedTuple):
+    """Edges sorted by receiver: those that end in node j are ``senders[starts[j]:starts[j + 1]]``; ``places`` says where
+    each of them lies in the graph's own order of edges."""
+
+    senders: Tensor
+    starts: Tensor
+    places: Tensor
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.senders.numpy(), self.starts.numpy(), self.places.numpy()
 
 
 class Graph(ABC):
@@ -48,6 +61,22 @@ class Graph(ABC):
     @abstractmethod
     def in_degree(self) -> Tensor:
         """How many edges end in each node, as floats: (nodes, 1)."""
+
+    @abstractmethod
+    def ends(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Sender, receiver, and place in the order of edges, of every edge that exists: (edges,) each."""
+
+    def sorted_edges(self) -> SortedEdges:
+        """The edges by receiver, sorted once and kept."""
+        if self._sorted is None:
+            senders, receivers, places = self.ends()
+            order = receivers.argsort(stable=True)
+            counts = receivers.bincount(minlength=self.num_nodes)
+            starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+            self._sorted = SortedEdges(senders[order], starts, places[order])
+        return self._sorted
+
+    _sorted: SortedEdges | None = None
 
     def sum_nodes(self, h: Tensor, batch: Tensor | None) -> Tensor:
         """The sum of the nodes of every graph: (nodes, width) → (graphs, width)."""
@@ -101,6 +130,9 @@ class EdgeList(Graph):
         values = weights.expand(*self.edge_shape, -1)[..., None] * source.index_select(0, self.source)[:, None]
         return source.new_zeros(self.num_nodes, *values.shape[1:]).index_add(0, self.target, values)
 
+    def ends(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.source, self.target, torch.arange(len(self.source), device=self.source.device)
+
     def in_degree(self) -> Tensor:
         ones = torch.ones(self.edge_shape[0], 1, device=self.target.device)
         return torch.zeros(self.num_nodes, 1, device=self.target.device).index_add(0, self.target, ones)
@@ -135,6 +167,10 @@ class NeighbourTable(Graph):
     def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
         gathered = source.index_select(0, self.table.flatten()).view(*self.edge_shape, -1)
         return weights.expand(*self.edge_shape, -1).transpose(1, 2) @ gathered
+
+    def ends(self) -> tuple[Tensor, Tensor, Tensor]:
+        places = torch.arange(self.table.numel(), device=self.table.device)
+        return self.table.flatten(), places // self.table.shape[1], places
 
     def in_degree(self) -> Tensor:
         return torch.full((self.num_nodes, 1), float(self.edge_shape[1]), device=self.table.device)
@@ -179,6 +215,12 @@ class CompleteGraphs(Graph):
         weights = weights * self.edges.to(weights)  # (graphs, sender, receiver, k)
         by_receiver = weights.permute(0, 2, 3, 1).flatten(1, 2)
         return (by_receiver @ source.view(self.graphs, self.size, -1)).view(self.num_nodes, -1, source.shape[-1])
+
+    def ends(self) -> tuple[Tensor, Tensor, Tensor]:
+        edges = self.edges.expand(*self.edge_shape, 1)[..., 0]
+        graph, sender, receiver = edges.nonzero().T
+        places = (graph * self.size + sender) * self.size + receiver
+        return graph * self.size + sender, graph * self.size + receiver, places
 
     def in_degree(self) -> Tensor:
         return self.edges.float().sum(1).expand(self.graphs, self.size, 1).reshape(-1, 1)
@@ -226,6 +268,13 @@ class PackedGraphs(Graph):
 
     def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
         return self.padded.weighted_sums(self.pad(source).flatten(0, 1), weights).index_select(0, self.places)
+
+    def ends(self) -> tuple[Tensor, Tensor, Tensor]:
+        senders, receivers, places = self.padded.ends()
+        packed = torch.full((self.padded.num_nodes,), -1, device=self.places.device)
+        packed[self.places] = torch.arange(self.num_nodes, device=self.places.device)
+        exist = packed[receivers] >= 0
+        return packed[senders[exist]], packed[receivers[exist]], places[exist]
 
     def in_degree(self) -> Tensor:
         return self.padded.in_degree().index_select(0, self.places)

@@ -34,7 +34,7 @@ class MLP(nn.Module):
 
     def weights(self) -> list[tuple[Tensor, Tensor]]:
         """Weight and bias of each layer, the first first."""
-        return [(linear.get_parameter("weight"), linear.get_parameter("bias")) for linear in self.linears]
+        return [(linear.weight, linear.bias) for linear in self.linears]  # type: ignore[misc]
 
     def forward(self, x: Tensor) -> Tensor:
         return self.after_first(self.linears[0](x))

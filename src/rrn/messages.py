@@ -7,6 +7,7 @@ A message function takes the hidden states and the graph and returns, for every 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import get_args
 
 import torch
@@ -14,7 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.fused import summed_hidden_layers
 from rrn.graphs import Aggregate, Graph, PackedGraphs
 from rrn.layers import MLP, linear
 
@@ -51,6 +51,7 @@ class MLPMessage(Message):
             raise InputError(f"aggregate: expected a tuple of some of {list(get_args(Aggregate))}, got {aggregate!r}")
         self.hidden, self.edge_features, self.outputs = hidden, edge_features, hidden
         self.aggregate = tuple(aggregate)
+        self.layers = layers
         self.mlp = MLP(2 * hidden + edge_features, hidden, hidden, layers)
         if len(aggregate) > 1:
             self.mlp.linears[-1] = linear(len(aggregate) * hidden, hidden)
@@ -61,18 +62,30 @@ class MLPMessage(Message):
         return edge_attr @ self.mlp.weights()[0][0][:, 2 * self.hidden :].T
 
     def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
-        (first, first_bias), *middle, (last, last_bias) = self.mlp.weights()
-        to_source, to_target = first[:, : 2 * self.hidden].split(self.hidden, dim=1)
-        source = h @ to_source.T
-        target = torch.addmm(first_bias, h, to_target.T)
+        return self.last_layer(self.before_last_layer(h, graph, edge_term), graph)
+
+    def before_last_layer(
+        self, h: Tensor, graph: Graph, edge_term: Tensor | None, sums: "HiddenSums | None" = None
+    ) -> Tensor:
+        """f's hidden layers, collected at every node: (nodes, aggregates · hidden). ``sums`` is a faster form of
+        `hidden_sums`."""
+        (first, first_bias), *middle, _ = self.mlp.weights()
+        both = torch.cat(first[:, : 2 * self.hidden].split(self.hidden, dim=1))
+        bias = torch.cat([torch.zeros_like(first_bias), first_bias])
+        if edge_term is not None and edge_term.numel() == self.hidden:  # the same on every edge
+            bias, edge_term = bias + torch.cat([torch.zeros_like(first_bias), edge_term.flatten()]), None
+        source, target = torch.addmm(bias, h, both.T).split(self.hidden, dim=1)
         if self.aggregate == ("sum",):
-            total = summed_hidden_layers(source, target, edge_term, graph, middle)
-            return torch.addmm(graph.in_degree().to(total) * last_bias, total, last.T)
-        z = graph.pair(source, target)
-        z = (z if edge_term is None else z + edge_term).relu_()
-        for weight, bias in middle:
-            z = F.linear(z, weight, bias).relu_()
-        return F.linear(torch.cat([graph.collect(z, how) for how in self.aggregate], dim=-1), last, last_bias)
+            return (sums or hidden_sums)(source, target, edge_term, graph, middle)
+        z = _hidden_layers(source, target, edge_term, graph, middle)
+        return torch.cat([graph.collect(z, how) for how in self.aggregate], dim=-1)
+
+    def last_layer(self, collected: Tensor, graph: Graph) -> Tensor:
+        """Σ(W·z + b) = W·Σz + degree·b."""
+        last, bias = self.mlp.weights()[-1]
+        if self.aggregate == ("sum",):
+            return torch.addmm(graph.in_degree().to(collected) * bias, collected, last.T)
+        return F.linear(collected, last, bias)
 
     def plain(self, h: Tensor, graph: Graph, edge_attr: Tensor | None) -> Tensor:
         """Eq. 1 and 2 to the letter: one concatenation and one whole MLP an edge, then the sum."""
@@ -81,6 +94,26 @@ class MLPMessage(Message):
         if edge_attr is not None:
             ends.append(edge_attr.expand(*graph.edge_shape, -1))
         return graph.collect(self.mlp(torch.cat(ends, dim=-1)), "sum")
+
+
+Layers = list[tuple[Tensor, Tensor]]
+HiddenSums = Callable[[Tensor, Tensor, Tensor | None, Graph, Layers], Tensor]
+
+
+def hidden_sums(source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Tensor:
+    """Σ_i z_ij with z_ij = relu(… relu(source_i + target_j + edge_term_ij) …): (nodes, hidden).
+
+    ``layers`` are the weights and biases of the further ReLU layers.
+    """
+    return graph.collect(_hidden_layers(source, target, edge_term, graph, layers), "sum")
+
+
+def _hidden_layers(source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Tensor:
+    z = graph.pair(source, target)
+    z = (z if edge_term is None else z + edge_term).relu()
+    for weight, bias in layers:
+        z = F.linear(z, weight, bias).relu()
+    return z
 
 
 class GatedMessage(Message):

@@ -10,20 +10,32 @@ Every node of a graph has features x and a hidden state h, h⁰ = x. One step, t
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import torch
 from torch import Tensor, nn
 
+from rrn import engines
 from rrn.errors import InputError, NotFiniteError
 from rrn.graphs import Aggregate, EdgeList, Graph
 from rrn.layers import MLP
 from rrn.messages import Message, MLPMessage
-from rrn.readouts import EdgeReadout, GraphReadout, NodeReadout, Readout
+from rrn.readouts import EdgeReadout, GraphReadout, NodeReadout, Outputs, Readout, answer_of
 from rrn.updates import GRUUpdate, Inputs, LSTMUpdate, MLPUpdate, NoUpdate, State, Update
 
 UPDATES: dict[str, Callable[[int, int, Inputs], Update]] = {"lstm": LSTMUpdate, "gru": GRUUpdate, "mlp": MLPUpdate}
 READOUTS: dict[str, Callable[..., Readout]] = {"node": NodeReadout, "graph": GraphReadout, "edge": EdgeReadout}
+
+
+class Prepared(NamedTuple):
+    """What is the same at every step: the encoded features x, the graph, the edge features, what f made of them, and
+    the graph that each node belongs to."""
+
+    x: Tensor
+    graph: Graph
+    edge_attr: Tensor | None
+    edge_term: Tensor | None
+    batch: Tensor | None
 
 
 class RRN(nn.Module):
@@ -116,18 +128,18 @@ class RRN(nn.Module):
 
     def forward(
         self,
-        x: Tensor,
-        edge_index: Tensor | Graph,
+        x: "Tensor | Prepared",
+        edge_index: Tensor | Graph | None = None,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
         *,
         steps: int,
         state: State | None = None,
     ) -> Tensor:
-        """Run ``steps`` steps and return the outputs of every one of them.
+        """Run ``steps`` steps and return the answers of every one of them.
 
         Args:
-            x: node features (nodes, features).
+            x: node features (nodes, features); or what `prepare` made of all four of these arguments.
             edge_index: (2, edges), senders above receivers; or a `Graph`.
             edge_attr: edge features (edges, edge_features).
             batch: the graph that each node belongs to (nodes,), ascending from 0; None for a single graph.
@@ -138,47 +150,61 @@ class RRN(nn.Module):
             logits of shape (steps, nodes, outputs), (steps, graphs, outputs) with a graph readout, (steps, edges,
             outputs) with an edge readout.
         """
-        return self.run(x, edge_index, edge_attr, batch, steps=steps, state=state)[0]
+        return answer_of(self.run(x, edge_index, edge_attr, batch, steps=steps, state=state)[0])
 
     def run(
         self,
-        x: Tensor,
-        edge_index: Tensor | Graph,
+        x: "Tensor | Prepared",
+        edge_index: Tensor | Graph | None = None,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
         *,
         steps: int,
         state: State | None = None,
-    ) -> tuple[Tensor, State]:
-        """As `forward`, and also the state after the last step, from which another run can go on."""
+    ) -> tuple[Any, State]:
+        """As `forward`, and also the state after the last step, from which another run can go on.
+
+        The outputs are what the readout returns, a tensor or `Outputs`, stacked step by step.
+        """
         if steps < 1:
             raise InputError(f"steps: expected at least 1, got {steps}")
-        graph = self._check(x, edge_index, edge_attr, batch, state)
-        x = self._encode(x)
-        state = self.update.start(x) if state is None else state
-        edge_term = self.message.encode_edges(edge_attr)
-        outputs = []
-        for _ in range(steps):
-            state = self._advance(state, x, graph, edge_term)
-            outputs.append(self._read(state, graph, batch, edge_attr))
-        return torch.stack(outputs), state
-
-    def init_state(self, x: Tensor) -> State:
-        """The state before the first step."""
-        return self.update.start(self._encode(x))
+        given = x if isinstance(x, Prepared) else self.prepare(x, edge_index, edge_attr, batch)
+        state = self._checked(state, given) if state is not None else self.update.start(given.x)
+        return engines.choose(self, given, state).run(self, given, state, steps)
 
     def step(
         self,
         state: State,
-        x: Tensor,
-        edge_index: Tensor | Graph,
+        x: "Tensor | Prepared",
+        edge_index: Tensor | Graph | None = None,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
-    ) -> tuple[State, Tensor]:
-        """One step from ``state``: the next state and its output. For loops of your own."""
-        graph = self._check(x, edge_index, edge_attr, batch, state)
-        state = self._advance(state, self._encode(x), graph, self.message.encode_edges(edge_attr))
-        return state, self._read(state, graph, batch, edge_attr)
+    ) -> tuple[State, Any]:
+        """One step from ``state``: the next state and its output. For loops of your own; `prepare` once before them."""
+        given = x if isinstance(x, Prepared) else self.prepare(x, edge_index, edge_attr, batch)
+        m = self.message(state.h, given.graph, given.edge_term)
+        state = self.update(self._checked(state, given), given.x, m)
+        return state, self.read(given, state)
+
+    def prepare(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Graph | None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> "Prepared":
+        """Everything that is the same at every step, checked and encoded once."""
+        graph = self._check(x, edge_index, edge_attr, batch)
+        return Prepared(self._encode(x), graph, edge_attr, self.message.encode_edges(edge_attr), batch)
+
+    def init_state(self, x: "Tensor | Prepared") -> State:
+        """The state before the first step."""
+        return self.update.start(x.x if isinstance(x, Prepared) else self._encode(x))
+
+    def read(self, given: "Prepared", state: State) -> Tensor | Outputs:
+        """Eq. 4: what the readout says of a state."""
+        edges = (given.edge_attr,) if self.readout.reads_edges else ()
+        return self.readout(self.update.shown(state), given.graph, given.batch, *edges)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the arguments of the constructor (``config.json``) and the weights (``model.safetensors``).
@@ -204,22 +230,21 @@ class RRN(nn.Module):
     def _encode(self, x: Tensor) -> Tensor:
         return x if self.encoder is None else self.encoder(x)
 
-    def _advance(self, state: State, x: Tensor, graph: Graph, edge_term: Tensor | None) -> State:
-        m = self.message(state.h, graph, edge_term)
-        return self.update(state, x, m)
-
-    def _read(self, state: State, graph: Graph, batch: Tensor | None, edge_attr: Tensor | None) -> Tensor:
-        edges = (edge_attr,) if self.readout.reads_edges else ()
-        return self.readout(self.update.shown(state), graph, batch, *edges)
+    def _checked(self, state: State, given: "Prepared") -> State:
+        expected = (given.graph.num_nodes, self.hidden)
+        if state.h.shape != expected:
+            raise InputError(f"state: expected h of shape {expected}, got {tuple(state.h.shape)}")
+        return state
 
     def _check(
         self,
         x: Tensor,
-        edge_index: Tensor | Graph,
+        edge_index: Tensor | Graph | None,
         edge_attr: Tensor | None,
         batch: Tensor | None,
-        state: State | None,
     ) -> Graph:
+        if edge_index is None:
+            raise InputError("edge_index: expected a tensor of shape (2, edges) or a Graph, got None")
         if not isinstance(x, Tensor) or x.dim() != 2 or x.shape[1] != self.features:
             found = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
             raise InputError(f"x: expected a tensor of shape (nodes, {self.features}), got {found}")
@@ -237,8 +262,6 @@ class RRN(nn.Module):
         if edge_attr is not None:
             graph.check_edge_attr(edge_attr, self.edge_features)
             self._check_dtype("edge_attr", edge_attr)
-        if state is not None and state.h.shape != (nodes, self.hidden):
-            raise InputError(f"state: expected h of shape {(nodes, self.hidden)}, got {tuple(state.h.shape)}")
         if batch is not None and (batch.shape != (nodes,) or batch.dtype != torch.int64):
             raise InputError(f"batch: expected torch.int64 of shape ({nodes},), got {batch.dtype} {tuple(batch.shape)}")
         if not torch.compiler.is_compiling():

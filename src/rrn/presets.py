@@ -42,6 +42,8 @@ class Preset:
     """Updates over which the learning rate rises from 0."""
     weight_decay: float = 0.0
     """adamw: share of each weight matrix taken off an update, times the learning rate."""
+    beta2: float = 0.999
+    """Memory of Adam's running mean of squared gradients."""
     l2: float = 0.0
     """adam: the paper's L2 term, l2/2 times the sum of squares of all weight matrices, added to the loss."""
     clip: float | None = 1.0

@@ -1,13 +1,39 @@
-"""r, the output function (eq. 4): o = r(h), of a node, of a graph, of an edge, or of a group of nodes."""
+"""r, the output function (eq. 4): o = r(h), of a node, of a graph, or of an edge."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rrn.errors import InputError
 from rrn.graphs import Graph
 from rrn.layers import MLP
+
+
+class Outputs(NamedTuple):
+    """What a readout says: the answer, and whatever else it has, by name. The same in training and out of it.
+
+    Of one step: (nodes or graphs, classes); of a run, every step stacked: (steps, …).
+    """
+
+    answer: Tensor
+    extras: dict[str, Tensor]
+
+
+def answer_of(outputs: Tensor | Outputs) -> Tensor:
+    return outputs.answer if isinstance(outputs, Outputs) else outputs
+
+
+def stack(steps: Sequence[Tensor | Outputs]) -> Tensor | Outputs:
+    """The outputs of one step after another as those of a run, name by name."""
+    answers = torch.stack([answer_of(step) for step in steps])
+    first = steps[0]
+    if not isinstance(first, Outputs):
+        return answers
+    named = [step.extras for step in steps if isinstance(step, Outputs)]
+    return Outputs(answers, {name: torch.stack([extras[name] for extras in named]) for name in first.extras})
 
 
 class Readout(nn.Module, ABC):
@@ -15,7 +41,8 @@ class Readout(nn.Module, ABC):
     """Whether `forward` also takes the edge features, as a fourth argument."""
 
     @abstractmethod
-    def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor: ...
+    def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor | Outputs:
+        """The answer; or `Outputs` with the answer and more."""
 
 
 class NodeReadout(Readout):
@@ -68,20 +95,3 @@ class EdgeReadout(Readout):
         to_source, to_target, to_edge = weight.tensor_split([self.hidden, 2 * self.hidden], dim=1)
         z = graph.pair(h @ to_source.T, F.linear(h, to_target, bias))
         return self.mlp.after_first(z if edge_attr is None else z + edge_attr @ to_edge.T)
-
-
-class GroupReadout(Readout):
-    """One logit a node, gathered over groups of ``size`` nodes that stand next to each other: (groups, size).
-
-    For graphs whose nodes are the *choices* of something, such as the nine candidates of a Sudoku's cell.
-    """
-
-    def __init__(self, hidden: int, size: int, layers: int = 0):
-        super().__init__()
-        self.size = size
-        self.mlp = MLP(hidden, hidden, 1, layers)
-
-    def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor:
-        if len(h) % self.size:
-            raise InputError(f"x: {len(h)} nodes do not divide into groups of {self.size}")
-        return self.mlp(h).view(-1, self.size)

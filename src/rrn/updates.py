@@ -1,6 +1,7 @@
 """g, the node function (eq. 3): h_j ← g(h_j, x_j, m_j)."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
 import torch
@@ -17,8 +18,24 @@ class State(NamedTuple):
     h: Tensor
     memory: tuple[Tensor, ...] = ()
 
+    def parts(self) -> tuple[Tensor, ...]:
+        return self.h, *self.memory
+
+    @classmethod
+    def of(cls, parts: Iterable[Tensor]) -> "State":
+        """What `parts` gave."""
+        h, *memory = parts
+        return cls(h, tuple(memory))
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> "State":
+        return State.of(function(part) for part in self.parts())
+
     def detach(self) -> "State":
-        return State(self.h.detach(), tuple(m.detach() for m in self.memory))
+        return self.map(Tensor.detach)
+
+    def where(self, rows: Tensor, other: "State") -> "State":
+        """The other state in some rows (nodes,), this one elsewhere."""
+        return State.of(torch.where(rows[:, None], b, a) for a, b in zip(self.parts(), other.parts(), strict=True))
 
 
 class Update(nn.Module, ABC):
@@ -70,10 +87,15 @@ class LSTMUpdate(Update):
     def forward(self, state: State, x: Tensor, m: Tensor) -> State:
         hidden, cell = state.memory
         gates = self.gates(torch.cat([self.reader(state.h, x, m), hidden], dim=-1))
-        enter, keep, show, new = gates.chunk(4, dim=-1)
-        cell = keep.sigmoid() * cell + enter.sigmoid() * new.tanh()
-        hidden = show.sigmoid() * cell.tanh()
+        hidden, cell = lstm(gates, cell)
         return State(hidden, (hidden, cell))
+
+
+def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """The hidden and the cell state that follow: gates (nodes, 4 · hidden) before their activation."""
+    enter, keep, show, new = gates.chunk(4, dim=-1)
+    cell = keep.sigmoid() * cell + enter.sigmoid() * new.tanh()
+    return show.sigmoid() * cell.tanh(), cell
 
 
 class GRUUpdate(Update):

@@ -16,7 +16,7 @@ def make_optimizer(network: nn.Module, preset: Preset) -> torch.optim.Optimizer:
     decay = preset.weight_decay if preset.optimizer == "adamw" else preset.l2
     kind = torch.optim.AdamW if preset.optimizer == "adamw" else torch.optim.Adam
     groups = [{"params": matrices, "weight_decay": decay}, {"params": others, "weight_decay": 0.0}]
-    return kind([group for group in groups if group["params"]], lr=preset.lr)
+    return kind([group for group in groups if group["params"]], lr=preset.lr, betas=(0.9, preset.beta2))
 
 
 def learning_rate(preset: Preset, update: int, progress: float) -> float:

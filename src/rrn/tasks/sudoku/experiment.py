@@ -24,6 +24,10 @@ FILLS = 64
 """Steps, and so digits filled in, of the convolutional network when it is validated; it is trained on one look."""
 SHAKEN = 0.1
 EASIER_UNTIL = 0.5
+WINDOW = 12
+"""With --lower-by: the number of extra digits is drawn from the most to so many fewer."""
+LOWER_FROM = 0.7
+SHARE_MEMORY = 0.005
 
 
 class SudokuExperiment(Experiment[SudokuPreset]):
@@ -36,8 +40,12 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         self.pool: tuple[np.ndarray, np.ndarray] | None = None
         self.knows_empty = preset.network in ("paper", "rn-graph")
         """Whether the network has a tenth class, "empty", and so learns from given cells as well."""
-        if preset.slot_steps is not None and preset.network != "candidates":
-            raise InputError("--slot-steps: only the network on the candidate graph can be trained with slots")
+        if preset.slot_steps is not None and preset.network not in ("candidates", "paper"):
+            raise InputError("--slot-steps: only the networks that are called again on their state have slots")
+        self.most_extra = float(preset.easier)
+        """With --lower-by: so many digits are added at most."""
+        self.solved_share = 0.0
+        """The share of puzzles that leave their place solved, a running mean."""
         if preset.pool is not None:
             self.pool = _read_pool(preset.pool, preset.pool_skip, preset.pool_avoid)
 
@@ -56,12 +64,16 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         """Puzzles and solutions (count, 81): generated, and some from the pool if there is one."""
         from_pool = int(rng.binomial(count, self.preset.pool_share)) if self.pool else 0
         least, most = self.preset.extra_givens
-        most += round(self.preset.easier * max(0.0, 1 - self.progress / EASIER_UNTIL))
+        if self.preset.lower_by:
+            most = max(most, round(self.most_extra))
+            least = max(least, most - WINDOW)
+        else:
+            most += round(self.preset.easier * max(0.0, 1 - self.progress / EASIER_UNTIL))
         puzzles, solutions = generate(count - from_pool, rng, (least, most))
         if not self.pool or not from_pool:
             return puzzles, solutions
         rows = rng.integers(len(self.pool[0]), size=from_pool)
-        low, high = self.preset.pool_extra_givens
+        low, high = (least, most) if self.preset.lower_by else self.preset.pool_extra_givens
         extra = rng.integers(low, high + 1, size=from_pool)
         pooled = add_givens(self.pool[0][rows], self.pool[1][rows], extra, rng)
         pooled, pooled_solutions = random_symmetry(pooled, self.pool[1][rows], rng)
@@ -93,7 +105,15 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         batch = dict(carry.batch)
         batch["age"] = batch["age"] + len(outputs)
         right = (outputs.argmax(-1) == self.targets(batch)).view(len(outputs), -1, 81).all(-1)
-        finished = (right[0] & right[-1]) | (batch["age"] >= batch["limit"])
+        solved, late = right[0] & right[-1], batch["age"] >= batch["limit"]
+        if self.preset.stay:
+            solved &= torch.from_numpy(rng.random(len(solved)) >= self.preset.stay)
+        finished = solved | late
+        if self.preset.lower_by and bool(finished.any()):
+            share = float(right[-1][finished].float().mean())
+            self.solved_share += SHARE_MEMORY * int(finished.sum()) * (share - self.solved_share)
+            if self.solved_share > LOWER_FROM:
+                self.most_extra = max(float(self.preset.extra_givens[1]), self.most_extra - self.preset.lower_by)
         if shard.world > 1:
             rng = np.random.default_rng([int(rng.integers(2**31)), shard.rank])
         state = self._shake(carry.state, len(finished), rng) if self.preset.noise else carry.state
@@ -111,7 +131,7 @@ class SudokuExperiment(Experiment[SudokuPreset]):
     def _restart(self, state: State, finished: Tensor) -> State:
         """The state with the places of finished puzzles set back to the start."""
         rows = finished.repeat_interleave(len(state.h) // len(finished))[:, None]
-        return State(state.h.masked_fill(rows, 0), tuple(part.masked_fill(rows, 0) for part in state.memory))
+        return state.map(lambda part: part.masked_fill(rows, 0))
 
     def _shake(self, state: State, puzzles: int, rng: np.random.Generator) -> State:
         """The state with noise on a tenth of the puzzles."""
@@ -125,16 +145,24 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         first, last = self.preset.slot_steps
         return round(first + (last - first) * min(self.progress, 1.0))
 
+    def position(self) -> dict[str, float]:
+        return {"most_extra": self.most_extra, "solved_share": self.solved_share}
+
+    def restore(self, position: dict[str, float]) -> None:
+        self.most_extra, self.solved_share = position["most_extra"], position["solved_share"]
+
     def validate(self, network: nn.Module) -> dict[str, float]:
         """On minimal puzzles made for this; the paper's networks on its easier mix of givens."""
         if self.validation is None:
-            self.validation = generate(VALIDATION, seeded(VALIDATION_SEED), self.preset.extra_givens)
+            mixed = (0, 17) if self.preset.network == "paper" else self.preset.extra_givens
+            self.validation = generate(VALIDATION, seeded(VALIDATION_SEED), mixed)
         puzzles, solutions = self.validation
-        steps = FILLS if self.preset.network == "convolutional" else self.preset.steps
+        steps = FILLS if self.preset.network == "convolutional" else min(self.preset.steps, 64)
         solved = solve(puzzles, network=network, max_steps=steps, restarts=0)
         cells = float((solved.grids == solutions).mean())
         right = float((solved.grids == solutions).all(1).mean())
-        return {"score": right + 0.01 * cells, "solved": right, "cells": cells}
+        figures = {"score": right + 0.01 * cells, "solved": right, "cells": cells}
+        return figures | {"most_extra": self.most_extra} if self.preset.lower_by else figures
 
 
 def _read_pool(path: Path, skip: int, avoid: Path | None) -> tuple[np.ndarray, np.ndarray]:

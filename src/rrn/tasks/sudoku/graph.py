@@ -91,5 +91,8 @@ class CandidateGraph(Graph):
     def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
         return self._table().weighted_sums(source, weights)
 
+    def ends(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self._table().ends()
+
     def in_degree(self) -> Tensor:
         return torch.full((self.num_nodes, 1), float(self.edge_shape[1]))

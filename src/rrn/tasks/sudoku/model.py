@@ -54,20 +54,23 @@ class CellSudoku(nn.Module):
             features=48,
             hidden=preset.hidden,
             outputs=810 if self.whole_graph else 10,
-            edge_features=1,
-            encoder_layers=3,
-            message_layers=3,
+            edge_features=1 if preset.layers == 3 else 0,
+            encoder_layers=preset.layers,
+            message_layers=preset.layers,
             update="none" if self.whole_graph else "lstm",
-            update_layers=3,
+            update_layers=preset.layers,
             readout="graph" if self.whole_graph else "node",
-            readout_layers=3 if self.whole_graph else 0,
+            readout_layers=preset.layers if self.whole_graph else 0,
         )
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         x, count = self.features(batch["puzzle"]), len(batch["puzzle"])
         node_batch = torch.arange(count).repeat_interleave(81)
-        always_zero = x.new_zeros(1, 1, 1)
-        outputs, state = self.rrn.run(x, cell_graph(count), always_zero, node_batch, steps=steps, state=state)
+        always_zero = x.new_zeros(1, 1, 1) if self.rrn.edge_features else None
+        given = self.rrn.prepare(x, cell_graph(count), always_zero, node_batch)
+        if state is not None and "age" in batch:  # of a puzzle that is new in its place the state means nothing
+            state = state.where((batch["age"] == 0).repeat_interleave(81), self.rrn.init_state(given))
+        outputs, state = self.rrn.run(given, steps=steps, state=state)
         return outputs.view(steps, count * 81, 10), state
 
     def features(self, puzzles: Tensor) -> Tensor:

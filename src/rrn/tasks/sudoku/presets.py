@@ -16,6 +16,8 @@ class SudokuPreset(Preset):
     are baselines."""
     hidden: int = 48
     """Units of the state, of the network behind a learned message, or filters of a convolutional layer."""
+    layers: int = 3
+    """paper, rn-graph: ReLU layers of each MLP. With one, the edge feature that is always zero is left out as well."""
     message_width: int = 16
     """candidates: units of a message of each kind."""
     layer_width: int = 128
@@ -28,6 +30,11 @@ class SudokuPreset(Preset):
     """Digits added to a generated minimal puzzle: from the first number to the second."""
     easier: int = 0
     """At the start of training up to so many more digits are added, then fewer and fewer until half of it is over."""
+    lower_by: float = 0.0
+    """With slots: while 7 of 10 puzzles leave solved, an update lowers the number of extra digits by so much, from
+    --easier down to --extra-givens. 0: the time that has passed lowers it."""
+    stay: float = 0.0
+    """With slots: the share of solved puzzles that keep their place for another segment."""
     pool: Path | None = None
     """A file of puzzles to train on beside generated ones."""
     pool_skip: int = 0
@@ -75,7 +82,30 @@ _LEARNED_MESSAGES = SudokuPreset(
     validate_every=200,
 )
 
+_SHALLOW = SudokuPreset(
+    name="sudoku-paper-shallow",
+    about="The first stage of sudoku-paper: one ReLU layer in each MLP, many givens at first, fewer as it solves. "
+    "`rrn train sudoku-paper-grown --start-from` deepens it to the paper's network.",
+    network="paper",
+    hidden=96,
+    layers=1,
+    steps=64,
+    segment=8,
+    slot_steps=(32, 40),
+    easier=45,
+    lower_by=0.1,
+    stay=0.5,
+    batch_size=32,
+    updates=1_000_000,
+    minutes=150,
+    lr=2e-3,
+    beta2=0.95,
+    ema=0.998,
+    validate_every=500,
+)
+
 PRESETS = (
+    _SHALLOW,
     SudokuPreset(
         name="sudoku",
         about="Sudoku on the graph of open candidates: no digit, row or column has a name, so it learns in minutes.",

@@ -14,7 +14,7 @@ from rrn.tasks.sudoku.symmetry import random_symmetry
 
 # Raise it whenever the same seed gives other puzzles than before.
 GENERATOR_VERSION = 1
-MOST_EXTRA_GIVENS = 40
+MOST_EXTRA_GIVENS = 50
 UNKNOWN = bitboards.UNKNOWN
 
 

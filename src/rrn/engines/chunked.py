@@ -6,19 +6,66 @@ product is kept; the first layer, the largest in the plain form, is computed aga
 """
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
 
-from rrn.graphs import CompleteGraphs, EdgeList, Graph, NeighbourTable
+from rrn.engines import lstm
+from rrn.engines.engine import Engine, differentiable_gradients, on_a_cpu
+from rrn.graphs import EdgeList, Graph, NeighbourTable
+from rrn.messages import Layers, MLPMessage, hidden_sums
+from rrn.readouts import Outputs, stack
+from rrn.updates import State
+
+if TYPE_CHECKING:
+    from rrn.network import RRN, Prepared
 
 CHUNK_FLOATS = 400_000
 """Numbers in one edge tensor of a chunk: a handful of such tensors stay in a core's second-level cache."""
 
-Layers = list[tuple[Tensor, Tensor]]
+
+class MessageEngine(Engine):
+    """The plain loop with another way to sum f's hidden layers over the edges, and, where g is the paper's, with
+    neighbouring matrices multiplied out."""
+
+    @abstractmethod
+    def sums(self, source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Tensor:
+        """As `rrn.messages.hidden_sums`."""
+
+    def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
+        message, update, graph = network.message, network.update, given.graph
+        assert isinstance(message, MLPMessage)
+        joined = lstm.MultipliedOut(message, update, given.x, graph) if lstm.fits(update) else None
+        outputs = []
+        for _ in range(steps):
+            total = message.before_last_layer(state.h, graph, given.edge_term, self.sums)
+            if joined is None:
+                state = update(state, given.x, message.last_layer(total, graph))
+            else:
+                state = joined.step(state, total)
+            outputs.append(network.read(given, state))
+        return stack(outputs), state
+
+
+class Chunked(MessageEngine):
+    """f with any number of hidden layers and the paper's sum, on an `EdgeList` or a `NeighbourTable`."""
+
+    name = "chunked"
+
+    def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
+        message, term = network.message, given.edge_term
+        if not isinstance(message, MLPMessage) or message.aggregate != ("sum",):
+            return False
+        if not isinstance(given.graph, EdgeList | NeighbourTable):
+            return False
+        whole = term is None or term.shape[:-1] == given.graph.edge_shape or term.numel() == term.shape[-1]
+        return whole and on_a_cpu(state.h, given.x, term)
+
+    def sums(self, source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Tensor:
+        return summed_hidden_layers(source, target, edge_term, graph, layers)
 
 
 def summed_hidden_layers(
@@ -28,25 +75,8 @@ def summed_hidden_layers(
 
     ``layers`` are the weights and biases of the further ReLU layers.
     """
-    if edge_term is not None and edge_term.numel() == edge_term.shape[-1]:  # the same on every edge
-        target, edge_term = target + edge_term.flatten(), None
-    if not _fits(source, edge_term, graph):
-        z = graph.pair(source, target)
-        z = (z if edge_term is None else z + edge_term).relu_()
-        for weight, bias in layers:
-            z = F.linear(z, weight, bias).relu_()
-        return graph.collect(z, "sum")
     flat = [parameter for layer in layers for parameter in layer]
     return _SummedHiddenLayers.apply(source, target, edge_term, graph, *flat)
-
-
-def _fits(source: Tensor, edge_term: Tensor | None, graph: Graph) -> bool:
-    """Whether the chunked form applies: on a CPU, not while being traced, edge terms (if any) of full shape."""
-    if torch.compiler.is_compiling() or source.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
-        return False
-    if isinstance(graph, CompleteGraphs):
-        return False
-    return edge_term is None or edge_term.shape[:-1] == graph.edge_shape
 
 
 @dataclass
@@ -91,14 +121,14 @@ def _first_layer(chunk: _Chunk, source: Tensor, target: Tensor, edge_term: Tenso
 class _SummedHiddenLayers(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: FunctionCtx, source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph, *flat: Tensor
+        ctx: Any, source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph, *flat: Tensor
     ) -> Tensor:
-        ctx.graph = graph  # type: ignore[attr-defined]
+        ctx.graph = graph
         width = source.shape[1]
-        learning = any(ctx.needs_input_grad)  # type: ignore[attr-defined]
+        learning = any(ctx.needs_input_grad)
         edges = math.prod(graph.edge_shape)
         kept = [source.new_empty(edges, width) for _ in range(len(flat) // 2)] if learning else []
-        ctx.save_for_backward(source, target, edge_term, *flat, *kept)  # type: ignore[arg-type]
+        ctx.save_for_backward(source, target, edge_term, *flat, *kept)
         chunks = _chunks(graph, width)
         total = source.new_zeros(graph.num_nodes, width)
         rows = max((len(c.senders) for c in chunks), default=0)
@@ -116,11 +146,14 @@ class _SummedHiddenLayers(torch.autograd.Function):
         return total
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        source, target, edge_term, *rest = ctx.saved_tensors  # type: ignore[attr-defined]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        source, target, edge_term, *rest = ctx.saved_tensors
         flat, kept = rest[: 2 * len(rest) // 3], rest[2 * len(rest) // 3 :]
-        graph: Graph = ctx.graph  # type: ignore[attr-defined]
+        graph: Graph = ctx.graph
+        if torch.is_grad_enabled():
+            inputs = source, target, edge_term, *flat
+            found = differentiable_gradients(_plain, inputs, graph=graph, gradient=gradient)
+            return *found[:3], None, *found[3:]
         width = source.shape[1]
         chunks = _chunks(graph, width)
         to_source, to_target = torch.zeros_like(source), torch.zeros_like(target)
@@ -154,6 +187,10 @@ class _SummedHiddenLayers(torch.autograd.Function):
             if to_edges is not None:
                 to_edges[chunk.edges] = flow.view_as(to_edges[chunk.edges])
         return to_source, to_target, to_edges, None, *to_flat
+
+
+def _plain(source: Tensor, target: Tensor, edge_term: Tensor | None, *flat: Tensor, graph: Graph) -> Tensor:
+    return hidden_sums(source, target, edge_term, graph, list(zip(flat[::2], flat[1::2], strict=True)))
 
 
 def _through_relu(flow: Tensor, activation: Tensor) -> Tensor:
