@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+import torch
+
 from rrn.engines.chunked import Chunked
 from rrn.engines.edges import Edges
 from rrn.engines.engine import Engine, Plain
@@ -36,6 +38,8 @@ _only: ContextVar[str | None] = ContextVar("_only", default=None)
 
 def choose(network: "RRN", given: "Prepared", state: State) -> Engine:
     """The first engine that fits."""
+    if torch.compiler.is_compiling():
+        return ENGINES["plain"]
     name = _only.get()
     if name is not None:
         engine = ENGINES[name]
