@@ -1,4 +1,4 @@
-"""Inner loops in compiled code where numba is installed (the extra ``fast``); the same source in plain Python where not.
+"""Inner loops in compiled code where numba is installed (the extra ``fast``); in plain Python where it is not.
 
 What is compiled is kept in the user's own cache folder (``NUMBA_CACHE_DIR`` moves it). numba reads those files with
 pickle, so nobody else should be able to write there. A damaged file is thrown away and the function compiled again.
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, overload
 
+numba: Any
 try:
     import numba
 except ImportError:

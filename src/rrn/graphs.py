@@ -25,8 +25,10 @@ Aggregate = Literal["sum", "mean", "max"]
 
 
 class SortedEdges(NamedTuple):
-    """Edges sorted by receiver: those that end in node j are ``senders[starts[j]:starts[j + 1]]``; ``places`` says where
-    each of them lies in the graph's own order of edges."""
+    """Edges sorted by receiver: those that end in node j are ``senders[starts[j]:starts[j + 1]]``.
+
+    ``places`` says where each of them lies in the graph's own order of edges.
+    """
 
     senders: Tensor
     starts: Tensor

@@ -1,8 +1,8 @@
 """The paper's node function with neighbouring matrices multiplied out.
 
 Between the sum over edges and the LSTM's gates lie linear layers that follow one another: f's last layer and the first
-of g's MLP; the MLP's last layer and the gates. Each pair is one matrix, computed once for all steps. What g's MLP makes of x
-is the same at every step, and computed once too. Exact, and a fifth fewer multiplications.
+of g's MLP; the MLP's last layer and the gates. Each pair is one matrix, computed once for all steps. What g's MLP
+makes of x is the same at every step, and computed once too. Exact, and a fifth fewer multiplications.
 """
 
 from typing import Any, TypeGuard

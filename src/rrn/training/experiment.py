@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from rrn.errors import InputError
 from rrn.losses import step_losses
 from rrn.presets import Preset
+from rrn.readouts import answer_of
 from rrn.updates import State
 
 P = TypeVar("P", bound=Preset)
@@ -68,13 +69,14 @@ class Experiment(ABC, Generic[P]):
     def validate(self, network: nn.Module) -> dict[str, float]:
         """Figures on unseen data. ``score`` decides which weights are best: the higher the better."""
 
-    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        losses = step_losses(outputs, self.targets(batch))
+    def loss(self, outputs: Any, batch: Batch) -> Tensor:
+        """``outputs`` are what the network returned: a tensor, or `Outputs` with extras by name."""
+        losses = step_losses(answer_of(outputs), self.targets(batch))
         return losses.mean() if self.preset.loss == "every" else losses[-1]
 
-    def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
+    def measure(self, outputs: Any, batch: Batch) -> dict[str, float]:
         """Figures of a training batch, averaged over processes before `observe` sees them."""
-        right = outputs[-1].argmax(-1) == self.targets(batch)
+        right = answer_of(outputs)[-1].argmax(-1) == self.targets(batch)
         return {"accuracy": float(right.float().mean())}
 
     def observe(self, measures: dict[str, float]) -> None:
@@ -87,7 +89,7 @@ class Experiment(ABC, Generic[P]):
         """How many steps the next update runs."""
         return min(self.preset.segment or self.preset.steps, self.preset.steps - carry.done)
 
-    def proceed(self, carry: Carry, outputs: Tensor, rng: np.random.Generator, shard: Shard) -> Carry | None:
+    def proceed(self, carry: Carry, outputs: Any, rng: np.random.Generator, shard: Shard) -> Carry | None:
         """What comes after an update that brought ``carry`` forward. None: a new batch."""
         return carry if carry.done < self.preset.steps else None
 

@@ -247,6 +247,6 @@ def test_validation_counts_solved_puzzles(monkeypatch: pytest.MonkeyPatch) -> No
     assert 0.3 < figures["cells"] <= 1
 
 
-def test_slots_are_for_the_candidate_network() -> None:
-    with pytest.raises(InputError, match="--slot-steps: only the network on the candidate graph"):
-        SudokuExperiment(dataclasses.replace(tasks.find_preset("sudoku-paper"), slot_steps=(4, 8)))
+def test_slots_are_for_networks_that_go_on_from_a_state() -> None:
+    with pytest.raises(InputError, match="--slot-steps: only the networks that are called again"):
+        SudokuExperiment(dataclasses.replace(tasks.find_preset("sudoku-convolutional"), slot_steps=(4, 8)))
