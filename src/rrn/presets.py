@@ -52,7 +52,7 @@ class Preset:
     """Decay of the running average of the weights that is validated and kept. Unset: the weights themselves."""
 
     start_from: Path | None = None
-    """A folder of weights of the same network to start from. Unset: random weights."""
+    """A folder of weights of the same network, or of a shallower one, to start from. Unset: random weights."""
     seed: int = 0
     validate_every: int = 1000
     """Updates between validations."""

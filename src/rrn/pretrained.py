@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import safetensors.torch
-from torch import nn
+from torch import Tensor, nn
 
 import rrn
 from rrn.errors import InputError
@@ -62,9 +62,17 @@ def from_pretrained(name: str | Path) -> tuple[nn.Module, Preset]:
 def load_weights(network: nn.Module, folder: Path) -> None:
     """Put the weights of a folder into a network of the same shape."""
     try:
-        network.load_state_dict(safetensors.torch.load_file(folder / WEIGHTS))
-    except (safetensors.SafetensorError, RuntimeError, OSError) as error:
+        network.load_state_dict(read_weights(folder))
+    except RuntimeError as error:
         raise InputError(f"{folder / WEIGHTS}: not the weights of this network: {error}") from error
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """The weights of a folder by name."""
+    try:
+        return safetensors.torch.load_file(folder / WEIGHTS)
+    except (safetensors.SafetensorError, OSError) as error:
+        raise InputError(f"{folder / WEIGHTS}: not a file of weights: {error}") from error
 
 
 def save_network(network: RRN, folder: str | Path) -> None:

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError, NotFiniteError
+from rrn.growing import grow_into
 from rrn.hints import needs_extra
 from rrn.memory import keep_freed_memory
-from rrn.pretrained import load_weights, save_pretrained, settings
+from rrn.pretrained import read_weights, save_pretrained, settings
 from rrn.storage import write_atomically, write_json
 from rrn.training.checkpoints import load_checkpoint, save_checkpoint
 from rrn.training.display import Display
@@ -89,7 +90,7 @@ class _Run:
         torch.manual_seed(self.preset.seed)
         self.network: nn.Module = experiment.network()
         if self.preset.start_from is not None:
-            load_weights(self.network, self.preset.start_from)
+            grow_into(self.network, read_weights(self.preset.start_from))
         self.parameters = sum(p.numel() for p in self.network.parameters())
         self.average = Average(self.network, self.preset.ema)
         self.optimizer = make_optimizer(self.network, self.preset)

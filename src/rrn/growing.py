@@ -1,0 +1,76 @@
+"""Deepen a trained network without changing what it computes.
+
+A ReLU layer passes on what another ReLU layer gives it if its weights are the identity and its biases zero. So a network
+with one ReLU layer in each of its MLPs, which learns soonest and costs least, can be trained first and then become the
+deep one, which starts where the other ended::
+
+    shallow = RRN(features=16, hidden=96, outputs=9)
+    ...                                             # train it
+    deep = deepen(shallow, layers=3)                # the same outputs, more to learn with
+
+`rrn train --start-from` does this to weights of a shallower network of the same kind.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from rrn.errors import InputError
+from rrn.layers import MLP
+from rrn.network import RRN
+
+
+def deepen(network: RRN, layers: int, edge_features: int | None = None) -> RRN:
+    """A network with ``layers`` ReLU layers in encoder, f and g that computes what ``network`` does.
+
+    ``edge_features`` may be more than before; the new ones are not listened to yet.
+    """
+    if network.settings is None:
+        raise InputError("network: it has parts of its own; build the deeper one yourself and use grow_into")
+    settings = dict(network.settings)
+    for name in ("encoder_layers", "message_layers", "update_layers"):
+        if settings[name] is not None:
+            settings[name] = layers
+    settings["edge_features"] = settings["edge_features"] if edge_features is None else edge_features
+    deeper = RRN(**settings).to(next(network.parameters()))
+    grow_into(deeper, network.state_dict())
+    return deeper.train(network.training)
+
+
+def grow_into(network: nn.Module, weights: Mapping[str, Tensor]) -> list[str]:
+    """Put the weights of a shallower network into a deeper one of the same kind, so that it computes the same.
+
+    Returns the names of the MLPs that were deepened: none if the two are equally deep.
+    """
+    grown, names = dict(weights), []
+    for name, module in network.named_modules():
+        if isinstance(module, MLP):
+            prefix = f"{name}.linears." if name else "linears."
+            if _deepen(grown, prefix, module):
+                names.append(name)
+    try:
+        network.load_state_dict(grown)
+    except RuntimeError as error:
+        raise InputError(f"weights: not of a shallower network of this kind: {error}") from error
+    return names
+
+
+def _deepen(weights: dict[str, Tensor], prefix: str, mlp: MLP) -> bool:
+    """Rename and add the entries of one MLP; whether there was anything to do."""
+    first = weights.get(f"{prefix}0.weight")
+    had = sum(1 for name in weights if name.startswith(prefix) and name.endswith(".weight"))
+    missing = len(mlp.linears) - had
+    inputs = mlp.weights()[0][0].shape[1]
+    if first is None or missing < 0 or (missing == 0 and first.shape[1] == inputs):
+        return False
+    if first.shape[1] < inputs:  # what is new comes last
+        weights[f"{prefix}0.weight"] = torch.cat([first, first.new_zeros(len(first), inputs - first.shape[1])], dim=1)
+    if missing and had < 2:
+        raise InputError(f"{prefix.removesuffix('.linears.')}: an MLP without a ReLU layer cannot be deepened")
+    for kind in ("weight", "bias") if missing else ():
+        weights[f"{prefix}{had - 1 + missing}.{kind}"] = weights[f"{prefix}{had - 1}.{kind}"]
+    for index in range(had - 1, had - 1 + missing):
+        weights[f"{prefix}{index}.weight"] = torch.eye(len(first), dtype=first.dtype, device=first.device)
+        weights[f"{prefix}{index}.bias"] = first.new_zeros(len(first))
+    return True
