@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rrn import engines, tasks
 from rrn.storage import write_json
+from rrn.training.processes import Processes
 from rrn.training.trainer import _Run
 
 FILE = Path(__file__).with_suffix(".json")
@@ -19,7 +20,7 @@ UPDATES, BATCH = 3, 4
 
 def first_losses(name: str) -> list[float]:
     preset = dataclasses.replace(tasks.find_preset(name), batch_size=BATCH)
-    run = _Run(tasks.make_experiment(preset), Path("never written"), None, quiet=True, tensorboard=False)
+    run = _Run(tasks.make_experiment(preset), Path("never written"), Processes(), quiet=True, tensorboard=False)
     with engines.only("plain"):  # Adam's first updates turn a rounding of a zero gradient into a step
         return [run._one_update()[0] for _ in range(UPDATES)]
 

@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +9,7 @@ import pytest
 
 from rrn import storage
 from rrn.errors import InputError
-from rrn.storage import read_dataset, write_atomically, write_dataset, write_json
+from rrn.storage import locked, read_dataset, replacing_folder, write_atomically, write_dataset, write_json
 
 ARRAYS = {"a": np.arange(6).reshape(2, 3), "b": np.array([True, False])}
 
@@ -63,6 +66,79 @@ def test_an_unfinished_data_set_is_refused_and_leaves_no_scraps(
         InputError, match=r"no dataset.json in it, so not a finished data set; write one with 'rrn data'"
     ):
         read_dataset(tmp_path)
+
+
+def test_renames_are_on_the_disk_before_a_write_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced, real = [], os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        real(descriptor)
+
+    monkeypatch.setattr(storage.os, "fsync", note)
+    write_atomically(tmp_path / "file", "x")
+    assert synced[-1] == str(tmp_path)
+    assert len(synced) == 2
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_folder_is_replaced_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool) -> None:
+    if not at_once:
+        monkeypatch.setattr(storage, "_swap", lambda *_: False)
+    best = tmp_path / "best"
+    for content in ("old", "new"):
+        with replacing_folder(best) as folder:
+            (folder / content).write_text(content)
+            assert best.exists() == (content == "new")
+        assert [path.name for path in best.iterdir()] == [content]
+        assert [path.name for path in tmp_path.iterdir()] == ["best"]
+    with pytest.raises(FileNotFoundError), replacing_folder(best) as folder:
+        (folder / "not there" / "half").write_text("")
+    assert [path.name for path in best.iterdir()] == ["new"]
+    assert [path.name for path in tmp_path.iterdir()] == ["best"]
+
+
+def test_the_system_swaps_two_folders_in_one_move(tmp_path: Path) -> None:
+    if not sys.platform.startswith("linux"):
+        pytest.skip("renameat2 is Linux's")
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    if not storage._swap(tmp_path / "one", tmp_path / "other"):
+        pytest.skip("this file system has no exchange")
+    assert (tmp_path / "one" / "other").exists()
+
+
+def test_what_a_kill_left_is_swept_under_the_lock(tmp_path: Path) -> None:
+    for name in (".rrn-abc.part", "kept.part"):
+        (tmp_path / name).write_text("half")
+    (tmp_path / ".rrn-def.part" / "deep").mkdir(parents=True)
+    (tmp_path / "best.before").mkdir()
+    (tmp_path / "best.before" / "weights").touch()
+    with locked(tmp_path):
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["best", "kept.part", "lock"]
+        assert (tmp_path / "best" / "weights").exists()
+    (tmp_path / "best.before").mkdir()
+    with locked(tmp_path):
+        assert not (tmp_path / "best.before").exists()
+        assert (tmp_path / "best" / "weights").exists()
+
+
+def test_a_folder_is_for_one_process_at_a_time(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from rrn.storage import locked\n"
+        "with locked(Path(sys.argv[1])): print('mine', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "mine\n"
+        with pytest.raises(InputError, match=f"in use by process {holder.pid} on .*; wait for it to end"):
+            locked(tmp_path).__enter__()
+        holder.kill()  # the lock ends with it
+        holder.wait()
+    with locked(tmp_path):
+        pass
 
 
 def test_changed_truncated_and_missing_arrays_are_noticed(tmp_path: Path) -> None:

@@ -1,4 +1,10 @@
-"""The one error a user is meant to read."""
+"""The errors a user is meant to read, each in a line or a few: what was handed over, and what would be usable."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+QUOTED = 80
+"""Characters of somebody else's text that a message shows."""
 
 
 class InputError(ValueError):
@@ -7,3 +13,33 @@ class InputError(ValueError):
 
 class NotFiniteError(InputError):
     """Numbers that should be finite are NaN or infinite."""
+
+
+class Failure(RuntimeError):
+    """What was asked for was begun and failed, through nobody's input. The message says what is left and what to do."""
+
+
+def shorten(text: object, most: int = QUOTED) -> str:
+    """One line of at most ``most`` characters, however long the text is."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def quote(text: str, most: int = QUOTED) -> str:
+    """The text in quotation marks, or its beginning."""
+    return repr(text) if len(text) <= most else f"{text[:most]!r}…"
+
+
+@contextmanager
+def blaming(message: str) -> Iterator[None]:
+    """Turns whatever goes wrong in the block into an `InputError`: the message and, in brackets, what went wrong.
+
+    For readers of files that others wrote: over damaged ones the libraries beneath raise errors of all kinds.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+        raise InputError(f"{message} ({shorten(said, 200)})") from error

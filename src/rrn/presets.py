@@ -3,11 +3,118 @@
 Nothing here imports torch, so that listing and parsing presets is instant.
 """
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import tyro
+
+from rrn.errors import InputError, shorten
+
+BUDGET_FIELDS = {"updates", "minutes", "checkpoint_minutes", "validate_every", "threads", "about"}
+"""Settings in which a resumed run may differ from the one it continues."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers that a setting may have. It stands beside the type, and `checked` looks at it, whoever sets it."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    above: float = -math.inf
+    below: float = math.inf
+    rising: bool = False
+    """Of several numbers: none is smaller than the one before it."""
+
+    def refusal(self, number: float) -> str | None:
+        """What is expected instead of a number that is outside."""
+        bounds = {
+            f"at least {self.least:,}": number >= self.least,
+            f"more than {self.above:,}": number > self.above,
+            f"at most {self.most:,}": number <= self.most,
+            f"less than {self.below:,}": number < self.below,
+        }
+        wrong = (expected for expected, kept in bounds.items() if not kept)
+        finite = isinstance(number, int) or math.isfinite(number)
+        return next(wrong, None) if finite else "a finite number"
+
+
+Count = Annotated[int, Range(least=1, most=10**12)]
+Width = Annotated[int, Range(least=1, most=2**14)]
+Seed = Annotated[int, Range(least=0, most=2**32 - 1)]
+Share = Annotated[float, Range(least=0, most=1)]
+Dropped = Annotated[float, Range(least=0, below=1)]
+Weight = Annotated[float, Range(least=0, most=1_000_000)]
+Minutes = Annotated[float, Range(above=0, most=10_000_000)]
+
+
+def checked(kind: type, values: Mapping[str, Any], spell: Callable[[str], str] = str) -> dict[str, Any]:
+    """The values of a dataclass's fields, each of the type and in the range that the class declares.
+
+    They may come from JSON: lists become tuples, strings become paths. ``spell`` says how a field is named in errors.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    fitting = {}
+    for field in fields(kind):
+        if field.name in values:
+            fitting[field.name] = _fitting(values[field.name], hints[field.name], spell(field.name))
+        elif field.default is MISSING and field.default_factory is MISSING:
+            raise InputError(f"{spell(field.name)}: missing")
+    return fitting
+
+
+def check_flags(options: Any) -> None:
+    """That all of a dataclass's numbers are in their ranges, those of dataclasses within it too."""
+    values = {field.name: getattr(options, field.name) for field in fields(options)}
+    for inner in filter(is_dataclass, values.values()):
+        check_flags(inner)
+    hints = get_type_hints(type(options), include_extras=True)
+    for name, value in values.items():
+        if not is_dataclass(value):
+            _fitting(value, hints[name], f"--{name.replace('_', '-')}")
+
+
+def _fitting(value: Any, hint: Any, name: str, allowed: Range | None = None) -> Any:
+    kind, parts = get_origin(hint), get_args(hint)
+
+    def refuse(what: object) -> InputError:
+        return InputError(f"{name}: expected {what}, got {shorten(_shown(value))}")
+
+    if kind is Annotated:
+        return _fitting(value, parts[0], name, next((part for part in parts[1:] if isinstance(part, Range)), allowed))
+    if NoneType in parts:
+        meant = next(part for part in parts if part is not NoneType)
+        return None if value is None else _fitting(value, meant, name, allowed)
+    if kind is Literal:
+        if value not in parts:
+            raise refuse(f"one of {', '.join(map(str, parts))}")
+    elif kind is tuple:
+        if not isinstance(value, list | tuple) or (... not in parts and len(value) != len(parts)):
+            raise refuse("several numbers" if ... in parts else f"{len(parts)} numbers")
+        value = tuple(_fitting(part, parts[0], name, allowed) for part in value)
+        if allowed and allowed.rising and list(value) != sorted(value):
+            raise refuse("the smaller number first")
+    elif hint is Path:
+        if not isinstance(value, str | Path):
+            raise refuse("a path")
+        return Path(value)
+    elif hint in (int, float):
+        if isinstance(value, bool) or not isinstance(value, int if hint is int else int | float):
+            raise refuse("a whole number" if hint is int else "a number")
+        if allowed and (expected := allowed.refusal(value)):
+            raise refuse(expected)
+    elif hint in (bool, str) and not isinstance(value, hint):
+        raise refuse("true or false" if hint is bool else "text")
+    return value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int) and abs(value) > 10**100:
+        return "a number of more than 100 digits"
+    return repr(value) if isinstance(value, str | list | dict) else str(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,44 +126,44 @@ class Preset:
     name: Annotated[str, tyro.conf.Suppress]
     about: Annotated[str, tyro.conf.Suppress]
 
-    steps: int = 8
+    steps: Annotated[int, Range(least=1, most=100_000)] = 8
     """Steps of message passing in training."""
-    segment: int | None = None
+    segment: Count | None = None
     """Back-propagate through this many steps, then update and go on from the detached state. Unset: all steps."""
     loss: Literal["every", "last"] = "every"
     """The steps that have a loss."""
 
-    batch_size: int = 64
+    batch_size: Annotated[int, Range(least=1, most=1_000_000)] = 64
     """Graphs an update, over all processes together."""
-    updates: int = 100_000
+    updates: Count = 100_000
     """Gradient updates at most."""
-    minutes: float | None = None
+    minutes: Minutes | None = None
     """Wall-clock budget of training; the schedule ends with it. Unset: updates alone decide."""
 
     optimizer: Literal["adam", "adamw"] = "adamw"
-    lr: float = 1e-3
+    lr: Annotated[float, Range(above=0)] = 1e-3
     """Learning rate after warm-up."""
     schedule: Literal["cosine", "constant"] = "cosine"
     """The learning rate after warm-up: falling to 0 at the end, or constant."""
-    warmup: int = 100
+    warmup: Annotated[int, Range(least=0, most=10**12)] = 100
     """Updates over which the learning rate rises from 0."""
-    weight_decay: float = 0.0
+    weight_decay: Weight = 0.0
     """adamw: share of each weight matrix taken off an update, times the learning rate."""
-    beta2: float = 0.999
+    beta2: Annotated[float, Range(least=0, below=1)] = 0.999
     """Memory of Adam's running mean of squared gradients."""
-    l2: float = 0.0
+    l2: Weight = 0.0
     """adam: the paper's L2 term, l2/2 times the sum of squares of all weight matrices, added to the loss."""
-    clip: float | None = 1.0
+    clip: Annotated[float, Range(above=0)] | None = 1.0
     """Gradients are scaled down to this norm."""
-    ema: float | None = 0.999
+    ema: Dropped | None = 0.999
     """Decay of the running average of the weights that is validated and kept. Unset: the weights themselves."""
 
     start_from: Path | None = None
     """A folder of weights of the same network, or of a shallower one, to start from. Unset: random weights."""
-    seed: int = 0
-    validate_every: int = 1000
+    seed: Seed = 0
+    validate_every: Count = 1000
     """Updates between validations."""
-    checkpoint_minutes: float = 3.0
+    checkpoint_minutes: Annotated[float, Range(least=0, most=10_000_000)] = 3.0
     """Minutes between checkpoints."""
-    threads: int = 1
+    threads: Annotated[int, Range(least=1, most=256)] = 1
     """Threads of each process."""

@@ -1,9 +1,16 @@
-"""Files on disk: written whole or not at all, and data sets as arrays beside a JSON sidecar."""
+"""Files on disk, written whole or not at all; folders for one process at a time; data sets as arrays and a sidecar."""
 
+import ctypes
 import hashlib
 import json
 import os
+import re
+import shutil
+import socket
+import sys
 import tempfile
+import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,13 +18,21 @@ from typing import IO, Any
 
 import numpy as np
 
-from rrn.errors import InputError
+from rrn.errors import InputError, blaming, quote
 
-SIDECAR = "dataset.json"
+try:
+    import fcntl
+except ImportError:  # Windows: folders are not locked
+    fcntl = None  # type: ignore[assignment]
+
+SIDECAR, LOCK = "dataset.json", "lock"
+PREFIX, SUFFIX, BEFORE = ".rrn-", ".part", ".before"
+"""Names of what is being written, and of what is about to be replaced."""
+SIDECAR_BYTES = 16 << 20
 
 
 def write_atomically(path: str | Path, content: bytes | str) -> None:
-    """Write a file so that a reader, or a crash, sees either the old file or the whole new one."""
+    """Write a file so that a reader, a crash or a power failure sees either the old file or the whole new one."""
     with _replacing(Path(path)) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
@@ -26,7 +41,7 @@ def write_atomically(path: str | Path, content: bytes | str) -> None:
 def _replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file beside ``path`` that takes its place when the block ends well, and vanishes otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=PREFIX, suffix=SUFFIX)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -34,9 +49,97 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
+        _keep_names(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """An empty folder that takes the place of ``path``, with all that is in it, when the block ends well."""
+    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=PREFIX, suffix=SUFFIX))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        _exchange(temporary, path)
+        _keep_names(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _exchange(new: Path, path: Path) -> None:
+    """Give ``new`` the name ``path``: in one move where the system has one, else in two that `locked` can complete."""
+    if not os.path.lexists(path):
+        new.rename(path)
+    elif not _swap(new, path):
+        before = path.with_name(path.name + BEFORE)
+        path.rename(before)
+        new.rename(path)
+        shutil.rmtree(before, ignore_errors=True)
+
+
+def _swap(one: Path, other: Path) -> bool:
+    """Whether the system could exchange two names at once."""
+    names = os.fsencode(one), os.fsencode(other)
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux; RENAME_SWAP of macOS is 2 as well
+    try:
+        system = ctypes.CDLL(None)
+        if sys.platform == "darwin":
+            return system.renamex_np(*names, exchange) == 0
+        return system.renameat2(here, names[0], here, names[1], exchange) == 0
+    except (AttributeError, OSError, TypeError):
+        return False
+
+
+def _keep_names(folder: Path) -> None:
+    """Names given in a folder survive a power failure only once the folder itself is on the disk."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """The folder for this process alone. The lock ends with the process, however that ends.
+
+    Under it, what killed processes left half-written is swept away.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOCK, "a+") as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read(200).strip() or "another process"
+                raise InputError(
+                    f"{folder}: in use by {holder}; wait for it to end, or give another --folder"
+                ) from None
+            except OSError as error:
+                warnings.warn(f"{folder}: cannot be locked ({error}); let no other process train in it", stacklevel=3)
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
+        file.flush()
+        _sweep(folder)
+        yield
+
+
+def _sweep(folder: Path) -> None:
+    for path in folder.glob(f"*{BEFORE}"):
+        replaced = path.with_name(path.name.removesuffix(BEFORE))
+        if os.path.lexists(replaced):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.rename(replaced)
+    for path in folder.glob(f"{PREFIX}*{SUFFIX}"):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def write_json(path: str | Path, value: Any) -> None:
@@ -66,23 +169,46 @@ def write_dataset(folder: str | Path, arrays: dict[str, np.ndarray], about: dict
 
 
 def read_dataset(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read what `write_dataset` wrote, checking every array against its hash."""
+    """Read what `write_dataset` wrote, checking every array against its shape, its type and its hash."""
     folder = Path(folder)
     sidecar = folder / SIDECAR
     if not sidecar.is_file():
         raise InputError(f"{folder}: no {SIDECAR} in it, so not a finished data set; write one with 'rrn data'")
-    try:
-        about = json.loads(sidecar.read_text())
-        described_arrays = about["arrays"].items()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{sidecar}: damaged ({error}); write the data set again") from error
+    with blaming(f"{sidecar}: damaged; write the data set again"):
+        about = json.loads(read_bytes(sidecar, SIDECAR_BYTES))
+        described = {
+            str(name): (entry["shape"], entry["dtype"], entry["sha256"]) for name, entry in about["arrays"].items()
+        }
     arrays = {}
-    for name, described in described_arrays:
-        try:
-            array = np.load(folder / f"{name}.npy", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"{folder / name}.npy: cannot be read ({error}); write the data set again") from error
-        if hashlib.sha256(array.tobytes()).hexdigest() != described["sha256"]:
-            raise InputError(f"{folder / name}.npy: does not match its hash in {SIDECAR}; write the data set again")
-        arrays[name] = array
+    for name, (shape, dtype, sha256) in described.items():
+        if not re.fullmatch(r"\w[\w-]{0,100}", name):
+            raise InputError(f"{sidecar}: damaged; {quote(name)} is no name of an array; write the data set again")
+        path = folder / f"{name}.npy"
+        with blaming(f"{path}: cannot be read; write the data set again"):
+            arrays[name] = _read_array(path, shape, dtype)
+        if hashlib.sha256(arrays[name].data).hexdigest() != sha256:
+            raise InputError(f"{path}: does not match its hash in {SIDECAR}; write the data set again")
     return arrays, about
+
+
+def _read_array(path: Path, shape: list[int], dtype: str) -> np.ndarray:
+    """The array of a .npy file, if it is what the sidecar says; nothing is read before that is known."""
+    with open(path, "rb") as file:
+        version = np.lib.format.read_magic(file)
+        read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        held, in_columns, kind = read_header[version](file)
+        if (list(held), str(kind), in_columns) != (shape, dtype, False):
+            raise ValueError(f"{kind} {held} in it, {SIDECAR} says {quote(dtype)} {quote(str(shape))}")
+        size = kind.itemsize * int(np.prod(held, dtype=object))
+        if os.path.getsize(path) - file.tell() != size:
+            raise ValueError(f"{os.path.getsize(path) - file.tell():,} bytes of numbers in it instead of {size:,}")
+        return np.frombuffer(bytearray(file.read()), kind).reshape(held)
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """The content of a file that is not longer than it can be in earnest."""
+    with open(path, "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise InputError(f"{path}: longer than {most:,} bytes, which is more than can be meant")
+    return content

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,7 +15,10 @@ import pytest
 import rrn
 from rrn import tasks
 from rrn.cli import COMMANDS
+from rrn.cli.train import default_folder
 from rrn.pretrained import shipped
+from rrn.storage import locked
+from rrn.tasks.ages.experiment import AgesExperiment
 
 Call = Callable[..., tuple[int, str, str]]
 STORY = "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 younger than Bob. How old is Cleo?"
@@ -69,8 +74,20 @@ def test_without_a_command_there_is_help_and_an_error_code(call: Call) -> None:
         (["train", "ages", "--segment", "0"], "rrn: --segment: expected at least 1, got 0\n"),
         (["train", "ages", "--minutes", "0"], "rrn: --minutes: expected more than 0, got 0.0\n"),
         (["train", "ages", "--lr", "0"], "rrn: --lr: expected more than 0, got 0.0\n"),
-        (["train", "ages", "--ema", "1"], "rrn: --ema: expected 0 or more and less than 1, got 1.0\n"),
+        (["train", "ages", "--ema", "1"], "rrn: --ema: expected less than 1, got 1.0\n"),
         (["train", "ages", "--devices", "0"], "rrn: --devices: expected at least 1, got 0\n"),
+        (["train", "ages", "--clip", "-1"], "rrn: --clip: expected more than 0, got -1.0\n"),
+        (["train", "ages", "--warmup", "-5"], "rrn: --warmup: expected at least 0, got -5\n"),
+        (["train", "ages", "--lr", "nan"], "rrn: --lr: expected a finite number, got nan\n"),
+        (["train", "ages", "--lr", "inf"], "rrn: --lr: expected a finite number, got inf\n"),
+        (["train", "ages", "--hidden", "-3"], "rrn: --hidden: expected at least 1, got -3\n"),
+        (["train", "ages", "--checkpoint-minutes", "nan"], "rrn: --checkpoint-minutes: expected a finite number"),
+        (["train", "ages", "--threads", "100000"], "rrn: --threads: expected at most 256, got 100000\n"),
+        (
+            ["train", "sudoku", "--extra-givens", "5", "3"],
+            "rrn: --extra-givens: expected the smaller number first, got",
+        ),
+        (["train", "babi", "--tasks", "1", "21"], "rrn: --tasks: expected at most 20, got 21\n"),
         (["evaluate", "ages", "--limit", "0"], "rrn: --limit: expected at least 1, got 0\n"),
         (["evaluate", "ages", "--weights", "/nowhere"], "rrn: no weights '/nowhere': no such folder, and shipped are"),
         (["data", "ages", "--count", "0"], "rrn: --count: expected at least 1, got 0\n"),
@@ -128,6 +145,43 @@ def test_training_says_how_it_went(call: Call, tmp_path: Path, tiny_ages_flags: 
     code, _, err = call("train", "ages", *flags, "--lr", "0.5")
     assert code == 2
     assert "holds a run with other settings (lr was 0.003 and is 0.5)" in err
+
+
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_run_exits_with_the_code_of_its_signal(
+    number: int, expected: int, call: Call, tmp_path: Path, tiny_ages_flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = [*tiny_ages_flags, "--updates", "4", "--folder", tmp_path]
+    with monkeypatch.context() as patched:
+        patched.setattr(AgesExperiment, "observe", lambda *_: os.kill(os.getpid(), number))
+        code, _, err = call("train", "ages", *flags)
+    assert (code, "stopped at update 1; the same command goes on from here" in err) == (expected, True)
+    assert call("train", "ages", *flags)[0] == 0
+
+
+def test_seeds_and_settings_have_folders_of_their_own() -> None:
+    ages = tasks.find_preset("ages")
+    assert default_folder(ages) == default_folder(dataclasses.replace(ages, updates=7)) == Path("runs/ages")
+    assert default_folder(dataclasses.replace(ages, seed=1)) == Path("runs/ages-seed1")
+    assert default_folder(dataclasses.replace(ages, message_width=8, clip=None)) == Path(
+        "runs/ages-clipNone-message-width8"
+    )
+    pools = [default_folder(dataclasses.replace(tasks.find_preset("sudoku"), pool=Path(name))) for name in "ab"]
+    assert len({*pools, Path("runs/sudoku")}) == 3
+    long = [default_folder(dataclasses.replace(ages, start_from=Path("x" * 300 + end))) for end in "ab"]
+    assert len({folder.name for folder in long}) == 2
+    assert max(len(folder.name) for folder in long) < 100
+
+
+def test_a_folder_that_another_process_trains_in_is_refused(
+    call: Call, tmp_path: Path, tiny_ages_flags: list[str]
+) -> None:
+    with locked(tmp_path):
+        code, _, err = call("train", "ages", *tiny_ages_flags, "--folder", tmp_path)
+    assert code == 2
+    assert err.startswith(f"rrn: {tmp_path}: in use by process {os.getpid()} on ")
+    assert "give another --folder" in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lock"]
 
 
 def test_a_diverging_run_exits_with_1(call: Call, tmp_path: Path, tiny_ages_flags: list[str]) -> None:

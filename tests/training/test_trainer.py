@@ -151,6 +151,102 @@ def test_a_damaged_newest_checkpoint_costs_one_checkpoint(whole_run: Path, tmp_p
     assert_same_run(tmp_path, whole_run)
 
 
+@pytest.mark.filterwarnings("ignore:checkpoint-")
+def test_a_run_whose_checkpoints_are_all_damaged_is_refused_and_loses_nothing(tmp_path: Path) -> None:
+    train(Toy(), tmp_path, quiet=True)
+    best = (tmp_path / "best" / "model.safetensors").read_bytes()
+    metrics = (tmp_path / "metrics.jsonl").read_text()
+    for path in list_checkpoints(tmp_path):
+        path.write_bytes(path.read_bytes()[:-1])
+    before = {path.name: path.stat().st_size for path in list_checkpoints(tmp_path)}
+    for _ in range(2):
+        with pytest.raises(InputError, match="all its checkpoints are damaged"):
+            train(Toy(dataclasses.replace(TOY, updates=20)), tmp_path, quiet=True)
+    assert (tmp_path / "best" / "model.safetensors").read_bytes() == best
+    assert (tmp_path / "metrics.jsonl").read_text() == metrics
+    assert {path.name: path.stat().st_size for path in list_checkpoints(tmp_path)} == before
+
+
+def updates_in(folder: Path) -> list[int]:
+    return [json.loads(line)["update"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "line", ['{"update": 4, "lo', "null\n", "[]\n", '{"update": "x"}\n', "\udc80\ud800\n", "[" * 9999 + "\n"]
+)
+def test_a_bad_line_of_metrics_is_skipped(line: str, tmp_path: Path) -> None:
+    with pytest.raises(Crash):
+        train(Toy(then=crash_at(6)), tmp_path, quiet=True)
+    (tmp_path / "metrics.jsonl").open("ab").write(line.encode("utf-8", "surrogatepass"))
+    train(Toy(), tmp_path, quiet=True)
+    assert updates_in(tmp_path) == [4, 8, 11]
+
+
+@pytest.mark.parametrize("update", [5, 9])
+def test_a_kill_before_the_first_checkpoint_leaves_no_line_twice(update: int, whole_run: Path, tmp_path: Path) -> None:
+    preset = dataclasses.replace(TOY, checkpoint_minutes=60)
+    with pytest.raises(Crash):
+        train(Toy(preset, then=crash_at(update)), tmp_path, quiet=True)
+    assert not list_checkpoints(tmp_path)
+    with pytest.raises(InputError, match=r"other settings \(seed was 0 and is 1\)"):
+        train(Toy(dataclasses.replace(preset, seed=1)), tmp_path, quiet=True)
+    train(Toy(preset), tmp_path, quiet=True)
+    assert updates_in(tmp_path) == [4, 8, 11]
+    tensors, other = contents(tmp_path)[0], contents(whole_run)[0]
+    assert all(torch.equal(tensor, other[name]) for name, tensor in tensors.items())
+
+
+@pytest.mark.parametrize("update", [4, 11])
+def test_a_signal_in_a_validation_stops_at_once_and_the_next_run_makes_up_for_it(
+    update: int, whole_run: Path, tmp_path: Path
+) -> None:
+    class Slow(Toy):
+        def validate(self, network: nn.Module) -> dict[str, float]:
+            if self.level == update:
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(60)
+            return super().validate(network)
+
+    started = time.monotonic()
+    outcome = train(Slow(), tmp_path, quiet=True)
+    assert time.monotonic() - started < 30
+    assert (outcome.finished, outcome.update, outcome.signal) == (False, update, signal.SIGTERM)
+    assert outcome.best.get("update", 0) < update
+    assert train(Toy(), tmp_path, quiet=True).finished
+    assert_same_run(tmp_path, whole_run)
+    assert updates_in(tmp_path) == [4, 8, 11]
+    assert (tmp_path / "metrics.jsonl").read_text().count("\n") == 3
+    whole = [json.loads(line) for line in (whole_run / "metrics.jsonl").read_text().splitlines()]
+    ours = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    timed = ("minutes", "validation_seconds")
+    assert [{k: v for k, v in line.items() if k not in timed} for line in ours] == [
+        {k: v for k, v in line.items() if k not in timed} for line in whole
+    ]
+
+
+def test_weights_that_cannot_be_written_leave_the_best_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(Toy(), tmp_path, quiet=True)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "best").iterdir()}
+
+    def half(network: nn.Module, folder: Path, *_: object) -> None:
+        (folder / "model.safetensors").write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr("rrn.training.trainer.save_pretrained", half)
+    with pytest.raises(OSError, match="disk full"):
+        train(Toy(dataclasses.replace(TOY, updates=20)), tmp_path, quiet=True)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "best").iterdir()} == before
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_numbers_out_of_range_are_refused_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"--clip: expected more than 0, got -1"):
+        train(Toy(dataclasses.replace(TOY, clip=-1.0)), tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
 def test_same_seed_same_parameters_and_another_seed_others(whole_run: Path, tmp_path: Path) -> None:
     train(Toy(), tmp_path / "again", quiet=True)
     assert_same_run(tmp_path / "again", whole_run)

@@ -5,13 +5,17 @@ from typing import Any, TypeVar
 
 import tyro
 
+from rrn.presets import check_flags
+
 T = TypeVar("T")
 
 
 def parse(kind: type[T], arguments: list[str], program: str, description: str, default: T | None = None) -> T:
-    """Flags of a dataclass, one a field."""
-    options: dict[str, Any] = {} if default is None else {"default": default}
-    return tyro.cli(kind, args=arguments, prog=program, description=description, **options)
+    """Flags of a dataclass, one per field, each in the range that its type declares."""
+    given: dict[str, Any] = {} if default is None else {"default": default}
+    options = tyro.cli(kind, args=arguments, prog=program, description=description, **given)
+    check_flags(options)
+    return options
 
 
 def print_json(value: Any) -> None:

@@ -1,12 +1,14 @@
 """Checkpoints: all a run needs to go on, in one safetensors file whose name carries its checksum.
 
-No pickle. A file is written whole or not at all; one that does not match its checksum is passed over, with a
-warning, for the one before it.
+No pickle. A file is written whole or not at all. One that cannot be read, or does not match its checksum, is set
+aside for the one before it; where none is whole, nothing is touched and the run is refused.
 """
 
 import hashlib
 import json
+import re
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,38 +16,77 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
+from rrn.errors import InputError, blaming
 from rrn.storage import write_atomically
 
 KEPT = 2
 """Checkpoints kept in a run folder."""
+NAME = re.compile(r"checkpoint-(\d{9,18})-([0-9a-f]{16})\.safetensors")
+DAMAGED = ".damaged"
+
+Loaded = tuple[dict[str, Tensor], dict[str, Any]]
 
 
 def save_checkpoint(folder: Path, update: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Path:
-    """Write ``checkpoint-<update>-<checksum>.safetensors`` and remove all but the newest few."""
+    """Write ``checkpoint-<update>-<checksum>.safetensors`` and remove all but the newest few before it."""
     content = tensor_bytes(
-        {name: tensor.detach().contiguous() for name, tensor in tensors.items()}, {"facts": json.dumps(facts)}
+        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, {"facts": json.dumps(facts)}
     )
-    checksum = hashlib.sha256(content).hexdigest()[:16]
-    path = folder / f"checkpoint-{update:09d}-{checksum}.safetensors"
+    path = folder / f"checkpoint-{update:09d}-{_checksum(content)}.safetensors"
     write_atomically(path, content)
-    for old in list_checkpoints(folder)[:-KEPT]:
-        old.unlink(missing_ok=True)
+    before = [old for old in list_checkpoints(folder) if old != path and _update_of(old) <= update]
+    replaced = [old for old in before if _update_of(old) == update]
+    for old in replaced + [old for old in before if old not in replaced][: 1 - KEPT]:
+        with suppress(OSError):
+            old.unlink()
     return path
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """The oldest first."""
-    return sorted(folder.glob("checkpoint-*.safetensors"))
+    return sorted((path for path in folder.glob("checkpoint-*") if NAME.fullmatch(path.name)), key=_update_of)
 
 
-def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """Tensors and facts of the newest checkpoint that is whole; None where there is none."""
+def find_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint that is whole; damaged ones after it are set aside. None where there is none at all."""
+    damaged: list[Path] = []
     for path in reversed(list_checkpoints(folder)):
-        content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest()[:16] != path.stem.rsplit("-", 1)[1]:
-            warnings.warn(f"{path.name} is damaged (its checksum differs); trying the one before it", stacklevel=2)
+        try:
+            read_checkpoint(path)
+        except InputError as error:
+            warnings.warn(f"{error}; trying the one before it", stacklevel=2)
+            damaged.append(path)
             continue
-        length = int.from_bytes(content[:8], "little")
-        facts = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["facts"])
-        return read_tensors(content), facts
+        for bad in damaged:
+            bad.rename(bad.with_name(bad.name + DAMAGED))
+        return path
+    if damaged:
+        raise InputError(
+            f"{folder}: all its checkpoints are damaged ({', '.join(path.name for path in damaged)}), so the run "
+            "cannot go on. Put back a copy of one, or start anew in another --folder; best/ is left as it is"
+        )
     return None
+
+
+def read_checkpoint(path: Path) -> Loaded:
+    """Tensors and facts."""
+    with blaming(f"{path.name} is damaged"):
+        content = path.read_bytes()
+        if _checksum(content) != path.stem.rsplit("-", 1)[1]:
+            raise InputError(f"{path.name} is damaged (its checksum differs)")
+        length = int.from_bytes(content[:8], "little")
+        return read_tensors(content), json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["facts"])
+
+
+def load_checkpoint(folder: Path) -> Loaded | None:
+    """Tensors and facts of the newest checkpoint that is whole; None where there is none."""
+    path = find_checkpoint(folder)
+    return None if path is None else read_checkpoint(path)
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _update_of(path: Path) -> int:
+    return int(path.name.split("-")[1])

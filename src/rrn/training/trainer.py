@@ -3,34 +3,34 @@
 import dataclasses
 import json
 import math
-import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from rrn.errors import InputError, NotFiniteError
+from rrn.errors import Failure, InputError, NotFiniteError, blaming
 from rrn.growing import grow_into
 from rrn.hints import needs_extra
 from rrn.memory import keep_freed_memory
-from rrn.pretrained import read_weights, save_pretrained, settings
-from rrn.storage import write_atomically, write_json
-from rrn.training.checkpoints import load_checkpoint, save_checkpoint
+from rrn.presets import BUDGET_FIELDS, check_flags
+from rrn.pretrained import CONFIG, read_weights, save_pretrained, settings
+from rrn.storage import locked, replacing_folder, write_atomically, write_json
+from rrn.training.checkpoints import find_checkpoint, read_checkpoint, save_checkpoint
 from rrn.training.display import Display
 from rrn.training.experiment import Carry, Experiment, Shard, seeded, whole_batches
 from rrn.training.optimizing import Average, learning_rate, load_optimizer, make_optimizer, optimizer_tensors
+from rrn.training.processes import Accelerator, Lost, Precision, Processes
 from rrn.updates import State
 
-BUDGET_FIELDS = {"updates", "minutes", "checkpoint_minutes", "validate_every", "threads", "about"}
-"""Settings in which a resumed run may differ from the one it continues."""
+METRICS = "metrics.jsonl"
 
 
-class Diverged(RuntimeError):
+class Diverged(Failure):
     """The loss is no longer a number. The last good checkpoint is kept."""
 
 
@@ -41,49 +41,49 @@ class Outcome:
     minutes: float
     best: dict[str, float]
     finished: bool
+    signal: int = 0
+    """By which it was stopped; 0 in processes other than the leading one."""
 
 
 def train(
-    experiment: Experiment[Any], folder: str | Path, *, devices: int = 1, quiet: bool = False, tensorboard: bool = False
+    experiment: Experiment[Any],
+    folder: str | Path,
+    *,
+    accelerator: Accelerator = "cpu",
+    devices: int = 1,
+    precision: Precision = "32",
+    quiet: bool = False,
+    tensorboard: bool = False,
 ) -> Outcome:
-    """Train, or go on training, in a run folder::
+    """Train, or go on training, in a run folder, which no other process may use meanwhile::
 
         config.json       the preset
-        metrics.jsonl     a line a validation
+        metrics.jsonl     one line per validation
         checkpoint-*      the newest checkpoints: weights, their average, optimizer, random state, position
         best/             the weights that validated best, as `from_pretrained` reads them
 
-    A run in a folder that already has a checkpoint continues from it. ``devices`` > 1, or a start under torchrun,
-    spreads every batch over that many processes.
+    A run in a folder that already has a checkpoint continues from it. ``devices`` > 1, or a start under torchrun or
+    srun, spreads every batch over that many processes.
     """
+    check_flags(experiment.preset)
     whole_batches(experiment.preset, devices)
-    with _distributed(devices) as fabric:
-        run = _Run(experiment, Path(folder), fabric, quiet, tensorboard)
-        return run.go()
-
-
-@contextmanager
-def _distributed(devices: int) -> Iterator[Any]:
-    if devices == 1 and "TORCHELASTIC_RUN_ID" not in os.environ:
-        yield None
-        return
-    try:
-        from lightning_fabric import Fabric
-    except ImportError as error:
-        raise needs_extra("training in several processes", "train") from error
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        devices = int(os.environ["LOCAL_WORLD_SIZE"])
-    nodes = int(os.environ.get("GROUP_WORLD_SIZE", 1))
-    fabric = Fabric(accelerator="cpu", devices=devices, num_nodes=nodes, strategy="ddp")
-    fabric.launch()
-    yield fabric
+    folder, processes = Path(folder), Processes(accelerator, devices, precision)
+    with ExitStack() as held:
+        processes.led(lambda: held.enter_context(locked(folder)))
+        try:
+            return _Run(experiment, folder, processes, quiet, tensorboard).go()
+        except Lost:
+            processes.abandon()
+            raise
 
 
 class _Run:
-    def __init__(self, experiment: Experiment[Any], folder: Path, fabric: Any, quiet: bool, tensorboard: bool) -> None:
-        self.experiment, self.preset, self.folder, self.fabric = experiment, experiment.preset, folder, fabric
-        self.shard = Shard(fabric.global_rank, fabric.world_size) if fabric else Shard()
-        self.leads = self.shard.rank == 0
+    def __init__(
+        self, experiment: Experiment[Any], folder: Path, processes: Processes, quiet: bool, tensorboard: bool
+    ) -> None:
+        self.experiment, self.preset, self.folder, self.processes = experiment, experiment.preset, folder, processes
+        self.shard = Shard(processes.rank, processes.world)
+        self.leads = processes.leads
         whole_batches(self.preset, self.shard.world)
         keep_freed_memory()
         torch.set_num_threads(self.preset.threads)
@@ -91,13 +91,12 @@ class _Run:
         self.network: nn.Module = experiment.network()
         if self.preset.start_from is not None:
             grow_into(self.network, read_weights(self.preset.start_from))
-        self.parameters = sum(p.numel() for p in self.network.parameters())
         self.average = Average(self.network, self.preset.ema)
-        self.optimizer = make_optimizer(self.network, self.preset)
-        self.called: Callable[..., Any] = self.network
-        if fabric:
-            self.called, self.optimizer = fabric.setup(self.network, self.optimizer)
+        self.average.network.to(processes.device)
+        self.called, self.optimizer = processes.setup(self.network, make_optimizer(self.network, self.preset))
         self.carry: Carry | None = None
+        self.due: dict[str, Any] = {}
+        """Loss and measures of an update that is to be validated next; empty: none is."""
         self.update = 0
         self.seconds = 0.0
         self.best: dict[str, float] = {}
@@ -106,44 +105,50 @@ class _Run:
         self.board = self._board() if tensorboard and self.leads else None
 
     def go(self) -> Outcome:
-        resumed = self._take_up()
+        resumed = self.resume()
         if self.leads:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_json(self.folder / "config.json", settings(self.preset))
+            write_json(self.folder / CONFIG, settings(self.preset))
+            self._cut_metrics()
+            self.display.say(self.processes.about)
             if resumed:
-                self._cut_metrics()
                 self.display.say(f"going on from update {self.update} in {self.folder}")
-        self._meet()
+        self.processes.barrier()
         before, started = self.seconds, time.monotonic()
         saved, first_update = self.seconds, self.update
-        stopped = False
+        stopped = 0
         with self.stopping, self.display:
-            while not self._done() and not stopped:
-                loss, measures = self._one_update()
-                self.seconds = before + time.monotonic() - started
-                stopped = self._agree()
-                rate = (self.update - first_update) / max(self.seconds - before, 1e-9)
-                self.display.update(
-                    self._progress(), self.update, loss, rate * self.preset.batch_size, self._seconds_left(rate)
-                )
-                if self.update % self.preset.validate_every == 0 or self._done():
-                    self._validate(loss, measures)
-                if self.seconds - saved > 60 * self.preset.checkpoint_minutes:
+            while not stopped and (self.due or not self._done()):
+                if self.due:
+                    self._validate()
+                    stopped = self._agree()
+                else:
+                    loss, measures = self._one_update()
+                    self.seconds = before + time.monotonic() - started
+                    stopped = self._agree()
+                    if self.update % self.preset.validate_every == 0 or self._done():
+                        self.due = {"loss": loss, "measures": measures}
+                    rate = (self.update - first_update) / max(self.seconds - before, 1e-9)
+                    self.display.update(
+                        self._progress(), self.update, loss, rate * self.preset.batch_size, self._seconds_left(rate)
+                    )
+                if not self.due and self.seconds - saved > 60 * self.preset.checkpoint_minutes:
                     self._save()
                     saved = self.seconds
-        finished = self._done()
-        self._save()
-        self._meet()
-        if stopped and not finished:
+            self._save()
+        self.processes.barrier()
+        self.processes.end()
+        finished = self._done() and not self.due
+        if not finished:
             self.display.say(f"stopped at update {self.update}; the same command goes on from here")
         if self.board:
             self.board.close()
-        return Outcome(self.folder, self.update, self.seconds / 60, self.best, finished)
+        signal_number = stopped if self.leads and not finished else 0
+        return Outcome(self.folder, self.update, self.seconds / 60, self.best, finished, signal_number)
 
     def _one_update(self) -> tuple[float, dict[str, float]]:
         rng = seeded(self.preset.seed, 1, self.update)
         self.experiment.progress = self._progress()
-        carry = self.carry or self.experiment.begin(rng, self.shard)
+        carry = self.carry or self._placed(self.experiment.begin(rng, self.shard))
         self.network.train()
         steps = self.experiment.steps_of(carry)
         try:
@@ -157,7 +162,7 @@ class _Run:
         if not math.isfinite(value):
             raise self._diverged(f"the loss is {value}")
         self.optimizer.zero_grad(set_to_none=True)
-        self.fabric.backward(loss) if self.fabric else loss.backward()
+        self.processes.backward(loss)
         if self.preset.clip is not None:
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.preset.clip)
         rate = learning_rate(self.preset, self.update, self._progress())
@@ -166,32 +171,44 @@ class _Run:
         self.optimizer.step()
         self.average.follow(self.network, self.update)
         with torch.no_grad():
-            measures = self._over_processes(self.experiment.measure(outputs, carry.batch))
+            measures = self.processes.mean(self.experiment.measure(outputs, carry.batch))
             carry = Carry(carry.batch, state.detach(), carry.done + steps)
             self.carry = self.experiment.proceed(carry, outputs, rng, self.shard)
         self.experiment.observe(measures)
         self.update += 1
         return value, measures
 
-    def _validate(self, loss: float, measures: dict[str, float]) -> None:
-        if self.leads:
+    def _validate(self) -> None:
+        """By the leading process alone. A signal ends it at once; it is then still due when the run goes on."""
+        if not self.leads:
+            self.due = {}
+        else:
             started = time.monotonic()
-            with torch.no_grad():
-                figures = self.experiment.validate(self.average.network.eval())
-            minutes = self.seconds / 60
-            line = {"update": self.update, "minutes": round(minutes, 3), "loss": loss, **figures}
-            line |= {f"train_{name}": value for name, value in measures.items()}
-            line["validation_seconds"] = round(time.monotonic() - started, 2)
-            with open(self.folder / "metrics.jsonl", "a") as file:
-                file.write(json.dumps(line) + "\n")
-            if self.board:
-                for name, value in line.items():
-                    self.board.add_scalar(name, value, self.update)
-            self.display.validated(self.update, minutes, {"loss": loss, **figures})
-            if figures["score"] >= self.best.get("score", -math.inf):
-                self.best = {**figures, "update": self.update, "minutes": round(minutes, 2)}
-                save_pretrained(self.average.network, self.folder / "best", self.preset, self.best)
-        self._meet()
+            try:
+                with self.stopping.at_once(), torch.no_grad():
+                    figures = self.experiment.validate(self.average.network.eval())
+            except _StopNow:
+                pass
+            else:
+                self._record(figures, time.monotonic() - started)
+                self.due = {}
+        self.processes.barrier()
+
+    def _record(self, figures: dict[str, float], seconds: float) -> None:
+        minutes, loss = self.seconds / 60, self.due["loss"]
+        line = {"update": self.update, "minutes": round(minutes, 3), "loss": loss, **figures}
+        line |= {f"train_{name}": value for name, value in self.due["measures"].items()}
+        line["validation_seconds"] = round(seconds, 2)
+        with open(self.folder / METRICS, "a") as file:
+            file.write(json.dumps(line) + "\n")
+        if self.board:
+            for name, value in line.items():
+                self.board.add_scalar(name, value, self.update)
+        self.display.validated(self.update, minutes, {"loss": loss, **figures})
+        if figures["score"] >= self.best.get("score", -math.inf):
+            self.best = {**figures, "update": self.update, "minutes": round(minutes, 2)}
+            with replacing_folder(self.folder / "best") as new:
+                save_pretrained(self.average.network, new, self.preset, self.best)
 
     def _progress(self) -> float:
         """The share of the budget that is spent: of updates or of time, whichever is further."""
@@ -222,6 +239,8 @@ class _Run:
         tensors |= {f"average.{name}": value for name, value in self.average.network.state_dict().items()}
         tensors |= optimizer_tensors(self.optimizer)
         tensors["random"] = torch.get_rng_state()
+        if self.processes.device.type == "cuda":
+            tensors["random_cuda"] = torch.cuda.get_rng_state(self.processes.device)
         facts = {
             "update": self.update,
             "seconds": self.seconds,
@@ -231,6 +250,8 @@ class _Run:
         }
         if self.carry:
             facts["done"] = self.carry.done
+        if self.due:
+            facts["due"] = self.due
         save_checkpoint(self.folder, self.update, _unshared(tensors | carried), facts)
 
     def _carried(self) -> dict[str, Tensor]:
@@ -241,59 +262,63 @@ class _Run:
         parts = [] if state is None else [state.h, *state.memory]
         mine = {f"batch.{name}": value for name, value in self.carry.batch.items()}
         mine |= {f"state.{index}": part for index, part in enumerate(parts)}
-        if not self.fabric:
-            return mine
-        return {name: self.fabric.all_gather(tensor).flatten(0, 1) for name, tensor in sorted(mine.items())}
+        return {name: self.processes.gather(tensor) for name, tensor in sorted(mine.items())}
 
-    def _take_up(self) -> bool:
-        loaded = load_checkpoint(self.folder)
-        if loaded is None:
+    def _placed(self, carry: Carry) -> Carry:
+        """On the device of this process."""
+        device = self.processes.device
+        batch = {name: tensor.to(device) for name, tensor in carry.batch.items()}
+        state = carry.state
+        if state is not None:
+            state = State(state.h.to(device), tuple(part.to(device) for part in state.memory))
+        return Carry(batch, state, carry.done)
+
+    def resume(self) -> bool:
+        """Go back to the newest whole checkpoint of the run folder; whether there was one."""
+        path = self.processes.led(self._find_checkpoint)
+        if path is None:
             return False
-        tensors, facts = loaded
-        self._refuse_other_preset(facts["preset"])
-        self.network.load_state_dict(_part(tensors, "network."))
-        self.average.network.load_state_dict(_part(tensors, "average."))
-        load_optimizer(self.optimizer, tensors)
+        tensors, facts = read_checkpoint(path)
+        with blaming(f"{path}: of another version of rrn, so the run cannot go on; give another --folder"):
+            self.network.load_state_dict(_part(tensors, "network."))
+            self.average.network.load_state_dict(_part(tensors, "average."))
+            load_optimizer(self.optimizer, tensors)
+            self.experiment.restore(facts["position"])
         torch.set_rng_state(tensors["random"])
+        if "random_cuda" in tensors and self.processes.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random_cuda"], self.processes.device)
         self.update, self.seconds, self.best = facts["update"], facts["seconds"], facts["best"]
-        self.experiment.restore(facts["position"])
+        self.due = facts.get("due", {})
         if "done" in facts:
             parts = [part for _, part in sorted(self.shard.take(_part(tensors, "state.")).items())]
             state = State(parts[0], tuple(parts[1:])) if parts else None
-            self.carry = Carry(self.shard.take(_part(tensors, "batch.")), state, facts["done"])
+            self.carry = self._placed(Carry(self.shard.take(_part(tensors, "batch.")), state, facts["done"]))
         return True
 
-    def _refuse_other_preset(self, before: dict[str, Any]) -> None:
+    def _find_checkpoint(self) -> Path | None:
+        """The checkpoint to go on from, if the run in the folder has the same settings."""
+        path = find_checkpoint(self.folder)
+        before = _settings_in(self.folder / CONFIG) if path is None else read_checkpoint(path)[1]["preset"]
         now = settings(self.preset)
         changed = [name for name in now if name not in BUDGET_FIELDS and _plain(now[name]) != before.get(name)]
-        if changed:
+        if before and changed:
             listed = ", ".join(f"{name} was {before.get(name)!r} and is {now[name]!r}" for name in changed)
             raise InputError(f"{self.folder} holds a run with other settings ({listed}); give another --folder")
+        return path
 
     def _cut_metrics(self) -> None:
-        """Drop lines of updates that the checkpoint does not have: they will be written again."""
-        path = self.folder / "metrics.jsonl"
+        """Drop lines that are damaged, and those of updates that are still to be made: they will be written again."""
+        path = self.folder / METRICS
         if path.exists():
-            whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-            write_atomically(path, "".join(line for line in whole if json.loads(line)["update"] <= self.update))
+            known = self.update - 1 if self.due else self.update
+            lines = path.read_text(errors="replace").splitlines(keepends=True)
+            write_atomically(path, "".join(line for line in lines if 0 < _update_in(line) <= known))
 
-    def _meet(self) -> None:
-        if self.fabric:
-            self.fabric.barrier()
-
-    def _agree(self) -> bool:
-        """Whether any process was asked to stop. All go by the slowest clock, so that all stop at the same update."""
-        if not self.fabric:
-            return self.stopping.asked
-        mine = torch.tensor([self.seconds, self.stopping.asked], dtype=torch.float64)
-        self.seconds, asked = self.fabric.all_reduce(mine, reduce_op="max").tolist()
-        return asked > 0
-
-    def _over_processes(self, measures: dict[str, float]) -> dict[str, float]:
-        if not self.fabric:
-            return measures
-        values = self.fabric.all_reduce(torch.tensor(list(measures.values())), reduce_op="mean")
-        return dict(zip(measures, values.tolist(), strict=True))
+    def _agree(self) -> int:
+        """The signal by which any process was asked to stop, 0 if none was. All go by the slowest clock, so that all
+        stop at the same update."""
+        self.seconds, asked = self.processes.greatest(self.seconds, self.stopping.asked)
+        return int(asked)
 
     def _board(self) -> Any:
         try:
@@ -301,6 +326,23 @@ class _Run:
         except ImportError as error:
             raise needs_extra("--tensorboard", "train") from error
         return SummaryWriter(str(self.folder / "tensorboard"))
+
+
+def _update_in(line: str) -> int:
+    """Of a line of metrics; 0 where it is damaged."""
+    try:
+        return int(json.loads(line)["update"]) if line.endswith("\n") else 0
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return 0
+
+
+def _settings_in(path: Path) -> dict[str, Any]:
+    """Of a run that has no checkpoint yet; none where the file is damaged: then there is nothing to lose."""
+    try:
+        values = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
 
 
 def _plain(value: Any) -> Any:
@@ -322,11 +364,17 @@ def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return result
 
 
+class _StopNow(BaseException):
+    """A signal came while nothing would be lost by stopping at once."""
+
+
 class _Stopping:
     """Lets an interrupt or a terminate signal end the run after the current update, with a checkpoint."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked = 0
+        """The number of the signal."""
+        self.interrupting = False
 
     def __enter__(self) -> "_Stopping":
         try:
@@ -339,7 +387,20 @@ class _Stopping:
         for number, handler in self.before.items():
             signal.signal(number, handler)
 
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """In this block a signal raises `_StopNow`."""
+        self.interrupting = True
+        try:
+            if self.asked:
+                raise _StopNow
+            yield
+        finally:
+            self.interrupting = False
+
     def _ask(self, number: int, frame: object) -> None:
         if self.asked:
             raise KeyboardInterrupt
-        self.asked = True
+        self.asked = number
+        if self.interrupting:
+            raise _StopNow

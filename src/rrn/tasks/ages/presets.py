@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from rrn.presets import Preset
+from rrn.presets import Dropped, Preset, Share, Weight, Width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,19 +12,19 @@ class AgesPreset(Preset):
 
     network: Literal["paper", "turning"] = "turning"
     """paper: one-hot numbers, MLPs and an LSTM. turning: numbers as angles, products in f, g and r."""
-    hidden: int = 96
+    hidden: Width = 96
     """Units of the state."""
-    message_width: int = 96
+    message_width: Width = 96
     """turning: units of a message."""
-    update_width: int = 128
+    update_width: Width = 128
     """turning: products in g."""
-    facts_loss: float = 1.0
+    facts_loss: Weight = 1.0
     """turning: weight of the loss on what every fact thinks the ages of its two persons are."""
     curriculum: bool = True
     """Begin with questions no difference away; go one further whenever the furthest are answered right."""
-    pass_mark: float = 0.93
+    pass_mark: Share = 0.93
     """The running accuracy on the furthest questions at which the curriculum goes on."""
-    dropout: float = 0.0
+    dropout: Dropped = 0.0
     """paper: share dropped in the last two layers of r."""
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from rrn.presets import Preset
+from rrn.presets import Dropped, Preset, Range, Share, Weight, Width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,33 +14,33 @@ class BabiPreset(Preset):
     network: Literal["roles", "paper", "lstm", "memn2n"] = "roles"
     """roles: words in roles, messages that compete, pointers at facts. paper: LSTMs, MLPs and sums. lstm: one LSTM over
     the whole story. memn2n: end-to-end memory network."""
-    hidden: int = 96
+    hidden: Width = 96
     """Units of the state."""
-    word_width: int = 64
+    word_width: Width = 64
     """Units of a word's code (paper, lstm: units of the sentence LSTMs' input too)."""
-    roles: int = 6
+    roles: Width = 6
     """roles: words picked out of each sentence, to be compared with those of others."""
-    edge_features: int = 16
+    edge_features: Width = 16
     """roles: what of the comparison of two facts a message sees."""
-    heads: int = 6
+    heads: Width = 6
     """roles: softmaxes over senders a step."""
-    head_width: int = 16
+    head_width: Width = 16
     """roles: units of a head."""
-    update_width: int = 128
+    update_width: Width = 128
     """roles: products in g."""
     encoding: Literal["mlp", "linear", "none"] = "mlp"
     """paper: how fact, question and position become x: by an MLP, a linear layer, or fact and position alone."""
-    dropout: float = 0.0
+    dropout: Dropped = 0.0
     """paper: share dropped in the last two layers of r."""
-    support_loss: float = 1.0
+    support_loss: Weight = 1.0
     """roles: weight of the loss on which facts support the answer (strong supervision). 0: answers alone."""
-    max_facts: int = 20
+    max_facts: Annotated[int, Range(least=1, most=1000)] = 20
     """Facts kept before a question, the last ones."""
-    by_error: float = 0.9
+    by_error: Share = 0.9
     """Share of the questions drawn from tasks in proportion to their running error; the rest from all tasks alike."""
     data: Path | None = None
     """A folder or archive of official files to train on. Unset: generated questions, ever new."""
-    tasks: tuple[int, ...] = tuple(range(1, 21))
+    tasks: Annotated[tuple[int, ...], Range(least=1, most=20)] = tuple(range(1, 21))
     """The tasks trained on."""
 
 

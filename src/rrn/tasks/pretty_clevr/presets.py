@@ -1,9 +1,9 @@
 """Pretty-CLEVR: the paper's three networks, and one that walks all seven jumps."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
-from rrn.presets import Preset
+from rrn.presets import Dropped, Preset, Range, Share, Weight, Width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,29 +13,29 @@ class PrettyClevrPreset(Preset):
     network: Literal["walking", "paper", "mlp"] = "walking"
     """walking: who is how near to whom, and a pointer as answer. paper: one-hot names, positions and distances, MLPs.
     mlp: one perceptron on the whole scene."""
-    hidden: int = 64
+    hidden: Width = 64
     """Units of the state (of each layer, with mlp)."""
-    message_width: int = 64
+    message_width: Width = 64
     """walking: units of a message."""
-    update_width: int = 128
+    update_width: Width = 128
     """walking: ReLU units in g."""
     update_inputs: Literal["hxm", "xm"] = "hxm"
     """paper: what g reads: h, x and m as the text has it, or the two that the paper's parameter count has room for."""
-    walk_loss: float = 1.0
+    walk_loss: Weight = 1.0
     """walking: weight of the loss on which object every jump so far has reached, whatever is asked."""
-    dropout: float = 0.0
+    dropout: Dropped = 0.0
     """paper, mlp: share dropped in the last ReLU layer."""
-    scenes: int = 100_000
+    scenes: Annotated[int, Range(least=1, most=100_000_000)] = 100_000
     """Scenes to train on, each with its 128 questions."""
     augment: bool = False
     """Turn, mirror and scale every scene anew each time it is seen."""
     curriculum: bool = True
     """Begin with questions of no jump; go one further whenever the furthest are answered right."""
-    furthest_share: float = 0.0
+    furthest_share: Share = 0.0
     """Share of the questions that ask for as many jumps as the curriculum allows; the others ask for any number."""
-    all_jumps_from: float = 1.0
+    all_jumps_from: Share = 1.0
     """Share of the budget after which questions of all numbers of jumps are asked alike, passed or not."""
-    pass_mark: float = 0.93
+    pass_mark: Share = 0.93
     """The running accuracy on the furthest questions at which the curriculum goes on."""
 
 

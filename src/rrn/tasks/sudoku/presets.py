@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from rrn.presets import Preset
+from rrn.presets import Preset, Range, Share, Weight, Width
+
+Givens = Annotated[tuple[int, int], Range(least=0, most=81, rising=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,38 +16,38 @@ class SudokuPreset(Preset):
     network: Literal["candidates", "paper", "rn-graph", "learned-messages", "convolutional"] = "candidates"
     """candidates: a node a candidate. paper: a node a cell. rn-graph: the graph-centric relational network. The others
     are baselines."""
-    hidden: int = 48
+    hidden: Width = 48
     """Units of the state, of the network behind a learned message, or filters of a convolutional layer."""
-    layers: int = 3
+    layers: Annotated[int, Range(least=1, most=100)] = 3
     """paper, rn-graph: ReLU layers of each MLP. With one, the edge feature that is always zero is left out as well."""
-    message_width: int = 16
+    message_width: Width = 16
     """candidates: units of a message of each kind."""
-    layer_width: int = 128
+    layer_width: Width = 128
     """candidates: units of the layer from which both the messages and the change of the state are read."""
 
-    slot_steps: tuple[int, int] | None = None
+    slot_steps: Annotated[tuple[int, int], Range(least=1, most=100_000)] | None = None
     """A puzzle keeps its place in the batch, and its state, until it is solved or has had so many steps: the first
     number at the start of training, the second at its end. Unset: a new batch every --steps."""
-    extra_givens: tuple[int, int] = (0, 0)
+    extra_givens: Givens = (0, 0)
     """Digits added to a generated minimal puzzle: from the first number to the second."""
-    easier: int = 0
+    easier: Annotated[int, Range(least=0, most=81)] = 0
     """At the start of training up to so many more digits are added, then fewer and fewer until half of it is over."""
-    lower_by: float = 0.0
+    lower_by: Weight = 0.0
     """With slots: while 7 of 10 puzzles leave solved, an update lowers the number of extra digits by so much, from
     --easier down to --extra-givens. 0: the time that has passed lowers it."""
-    stay: float = 0.0
+    stay: Share = 0.0
     """With slots: the share of solved puzzles that keep their place for another segment."""
     pool: Path | None = None
     """A file of puzzles to train on beside generated ones."""
-    pool_skip: int = 0
+    pool_skip: Annotated[int, Range(least=0, most=10**12)] = 0
     """So many puzzles at the head of --pool are kept for testing: neither they nor their relatives are trained on."""
     pool_avoid: Path | None = None
     """A file of puzzles kept for testing: what is related to one of them is left out of --pool."""
-    pool_share: float = 0.5
+    pool_share: Share = 0.5
     """The share of puzzles that come from --pool."""
-    pool_extra_givens: tuple[int, int] = (0, 4)
+    pool_extra_givens: Givens = (0, 4)
     """Digits added to a puzzle of --pool."""
-    noise: float = 0.0
+    noise: Weight = 0.0
     """With slots: standard deviation of noise that a tenth of the segments start with, so that it learns to recover."""
 
 
