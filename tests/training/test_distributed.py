@@ -27,7 +27,7 @@ def start(command: list[str]) -> subprocess.Popen[str]:
     )
 
 
-def finish(process: subprocess.Popen[str]) -> str:
+def finish(process: subprocess.Popen[str], code: int = 0) -> str:
     """What it printed; nothing of it is left running, whatever happens."""
     try:
         printed, _ = process.communicate(timeout=TIMEOUT)
@@ -35,7 +35,7 @@ def finish(process: subprocess.Popen[str]) -> str:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    assert process.returncode == 0, printed
+    assert process.returncode == code, printed
     return printed
 
 
@@ -83,7 +83,7 @@ def test_a_signal_to_one_process_stops_all_of_them(tmp_path: Path, tiny_ages_fla
     except BaseException:
         os.killpg(process.pid, signal.SIGKILL)
         raise
-    printed = finish(process)
+    printed = finish(process, 128 + signal.SIGTERM)
     assert "the same command goes on from here" in printed
     loaded = load_checkpoint(tmp_path)
     assert loaded is not None
