@@ -3,14 +3,18 @@
 import gzip
 import io
 import json
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rrn.cli import solve as command
+from rrn.cli.grids import decided_cells
+from rrn.tasks.sudoku import outcome
 from rrn.tasks.sudoku.exact import generate, solve_exactly
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.files import parse_puzzles
@@ -49,20 +53,20 @@ def test_other_ways_to_write_it(empty: str, call: Call) -> None:
         LINES[0].replace(".", empty),
         "\n".join(" | ".join(" ".join(LINES[0][i + j : i + j + 3]) for j in (0, 3, 6)) for i in range(0, 81, 9)),
         " ".join(LINES[0][i : i + 9] for i in range(0, 81, 9)),
+        json.dumps(EASY[0].reshape(9, 9).tolist()),
     ):
         code, out, _ = call("solve", text, "--json")
         assert code == 0
-        assert json.loads(out)["puzzles"][0]["solution"] == ANSWERS[0]
+        assert json.loads(out)["solution"] == ANSWERS[0]
 
 
 def test_one_json_object(call: Call) -> None:
     code, out, err = call("solve", LINES[1], "--json", "--trace")
     assert (code, err) == (0, "")
     assert out.count("\n") == 1
-    result = json.loads(out)
-    (puzzle,) = result.pop("puzzles")
-    assert result == {"n": 1, "solved": 1}
-    assert set(puzzle) == {"puzzle", "solution", "valid", "steps", "starts", "confidence", "trace"}
+    puzzle = json.loads(out)
+    assert set(puzzle) == {"puzzle", "status", "solution", "valid", "steps", "starts", "confidence", "trace"}
+    assert puzzle["status"] == "solved"
     assert (puzzle["puzzle"], puzzle["solution"], puzzle["valid"], puzzle["starts"]) == (LINES[1], ANSWERS[1], True, 1)
     assert 0 < puzzle["confidence"] <= 1
     assert len(puzzle["trace"]) == puzzle["steps"]
@@ -90,48 +94,103 @@ def test_standard_input(arguments: list[str], call: Call, monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(LINES)))
     code, out, _ = call("solve", *arguments, "--json")
     assert code == 0
-    assert [puzzle["solution"] for puzzle in json.loads(out)["puzzles"]] == ANSWERS
+    assert [json.loads(line)["solution"] for line in out.splitlines()] == ANSWERS
 
 
 def test_on_a_terminal_there_is_an_example(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     _, out, err = call("solve", "--json", *QUICK)
-    assert json.loads(out)["puzzles"][0]["puzzle"] == EXAMPLES[0]
+    assert json.loads(out)["puzzle"] == EXAMPLES[0]
     assert "an example" in err
 
 
-@pytest.mark.parametrize(
-    ("puzzle", "reason"),
-    [
-        (IMPOSSIBLE, "the puzzle has no solution"),
-        (ANYTHING, "the puzzle has several solutions; any of them would have been accepted"),
-    ],
-)
-def test_what_is_not_solved_is_said_so_and_marked(puzzle: str, reason: str, call: Call) -> None:
-    code, out, err = call("solve", puzzle, *QUICK)
+def test_what_is_not_solved_is_said_so_and_marked(call: Call) -> None:
+    reason = "the puzzle has several solutions; any of them would have been accepted"
+    code, out, err = call("solve", ANYTHING, *QUICK)
     assert (code, err) == (1, "")
     assert "not solved: 2 starts of 6 steps" in out
     assert reason in out
-    assert not out.startswith("solved")
     answer = "".join(row[9:] for row in without_frames(out))
     grid = np.array([[int(digit) for digit in answer if digit != "!"]])
-    assert not solves(grid, parse_puzzles(puzzle, "").puzzles)[0]
-    marks = f"the {answer.count('!')} cells marked ! break a rule"
-    assert marks in out
+    assert not solves(grid, parse_puzzles(ANYTHING, "").puzzles)[0]
+    assert f"the {answer.count('!')} cells marked ! break a rule" in out
     assert answer.count("!") > 1
-    code, out, _ = call("solve", puzzle, *QUICK, "--json")
-    (found,) = json.loads(out)["puzzles"]
+    code, out, _ = call("solve", ANYTHING, *QUICK, "--json")
+    found = json.loads(out)
     assert code == 1
-    assert (found["valid"], found["reason"]) == (False, reason)
+    assert (found["valid"], found["status"], found["reason"]) == (False, "not solved", reason)
     assert "solution" not in found
     assert found["answer"] == answer.replace("!", "")
+
+
+def test_an_impossible_puzzle_is_said_to_be_one_after_the_first_start(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = []
+    run = outcome._run
+    monkeypatch.setattr(
+        outcome, "_run", lambda *given: (starts.append((len(given[1]), given[4]["restarts"])), run(*given))[1]
+    )
+    code, out, err = call("solve", IMPOSSIBLE)
+    assert (code, err) == (1, "")
+    assert starts == [(1, 0), (0, 8)], "one start, and no puzzle for the restarts"
+    assert out.splitlines()[-1] == "no solution: the puzzle has no solution, as an exact search shows"
+    assert "".join(without_frames(out)) == IMPOSSIBLE.replace(".", "·")
+    code, out, _ = call("solve", IMPOSSIBLE, "--json")
+    found = json.loads(out)
+    assert (code, found["status"], found["valid"]) == (1, "no solution", False)
+    assert "answer" not in found
+    assert "solution" not in found
+
+
+def test_a_full_grid_is_already_solved(call: Call, tmp_path: Path) -> None:
+    code, out, _ = call("solve", ANSWERS[0])
+    assert (code, out.splitlines()[-1]) == (0, "already solved: the grid is full and breaks no rule")
+    path = tmp_path / "puzzles.txt"
+    path.write_text("\n".join([LINES[0], ANSWERS[1]]))
+    code, out, _ = call("solve", path, "--json")
+    assert code == 0
+    assert [json.loads(line)["status"] for line in out.splitlines()] == ["solved", "already solved"]
+    assert json.loads(out.splitlines()[1])["solution"] == ANSWERS[1]
+
+
+@pytest.mark.parametrize("box", [(2, 2), (2, 3), (4, 4)])
+def test_other_sizes(box: tuple[int, int], call: Call, tmp_path: Path) -> None:
+    puzzles, solutions = generate(2, np.random.default_rng(3), 120 if box == (4, 4) else 4, box=box)
+    lines, answers = ([grid_to_line(grid, box) for grid in grids] for grids in (puzzles, solutions))
+    code, out, _ = call("solve", lines[0], "--trace")
+    assert code == 0
+    size = box[0] * box[1]
+    rows = [line for line in out.splitlines() if line.startswith("│")]
+    assert "".join(c for row in rows for c in row.split("│   │")[1] if c.isalnum()) == answers[0]
+    assert f": {size * size} filled" in out
+    mixed = tmp_path / "mixed"
+    mixed.write_text("\n".join([*lines, LINES[0]]))
+    code, out, _ = call("solve", mixed, "--json")
+    assert code == 0
+    assert [json.loads(line)["solution"] for line in out.splitlines()] == [*answers, ANSWERS[0]]
+
+
+def test_it_reads_what_it_prints(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "printed"
+    _, out, _ = call("solve", LINES[0])
+    path.write_text(out)
+    _, again, _ = call("solve", path)
+    assert again == out
+    many = tmp_path / "many"
+    many.write_text("\n".join([LINES[0], ANYTHING, LINES[2]]))
+    for flags, puzzles in (([], [ANSWERS[0], ANYTHING, ANSWERS[2]]), (["--json"], [LINES[0], ANYTHING, LINES[2]])):
+        _, out, _ = call("solve", many, *QUICK, *flags)
+        path.write_text(out)
+        _, again, _ = call("solve", path, *QUICK, "--json")
+        assert [json.loads(line)["puzzle"] for line in again.splitlines()] == puzzles
 
 
 def test_a_puzzle_the_network_does_not_find_is_told_from_a_bad_one(call: Call) -> None:
     code, out, _ = call("solve", EXAMPLES[0], "--max-steps", 1, "--restarts", 0)
     assert code == 1
-    assert "not solved: 1 start of 1 steps" in out
+    assert "not solved: 1 start of 1 step;" in out
     assert "the puzzle has a solution, which the network did not find" in out
 
 
@@ -154,7 +213,7 @@ def test_the_trace_grows_from_the_givens_to_the_solution(call: Call) -> None:
     assert ": 81 filled" in out
     steps = np.full((3, 81, 9), 0.05)
     steps[:, np.arange(81), SOLUTIONS[0] - 1] = np.array([0.4, 0.6, 0.45])[:, None]
-    grids = command.decided_cells(EASY[0], steps)
+    grids = decided_cells(EASY[0], steps)
     np.testing.assert_array_equal(grids, [EASY[0], SOLUTIONS[0], SOLUTIONS[0]])
 
 
@@ -173,8 +232,8 @@ def test_pictures(call: Call, tmp_path: Path) -> None:
     [
         (["missing.txt"], "missing.txt: neither a file nor a puzzle (81 characters with 0, . or _ for empty cells)"),
         (["123"], "puzzle:1: row 1 of the grid has 3 cells, not 9"),
-        (["." * 80], "puzzle:1: 80 cells where a puzzle has 81"),
-        (["." * 80 + "x"], "puzzle:1: 'x' in place 81 is neither a digit nor an empty cell (0, . or _)"),
+        (["." * 80], "puzzle:1: 80 cells where a puzzle has 16, 36, 81 or 256"),
+        (["." * 80 + "z"], "puzzle:1: 'z' in place 81 is neither a digit nor an empty cell (0, . or _)"),
         (
             ["7" + "." * 9 + "7" + "." * 70],
             "puzzle:1: two equal givens clash: 7 in row 1, column 1 and in row 2, column 2",
@@ -182,7 +241,7 @@ def test_pictures(call: Call, tmp_path: Path) -> None:
         ([LINES[0], "--max-steps", "0"], "--max-steps: expected at least 1, got 0"),
         ([LINES[0], "--restarts", "-1"], "--restarts: expected 0 or more, got -1"),
         ([LINES[0], "--weights", "ages"], "weights 'ages' are for the task 'ages', not for Sudoku"),
-        ([f"{LINES[0]}\n{LINES[1]}", "--gif", "a.gif"], "--gif: shows one puzzle, but these are 2; give it one"),
+        ([f"{LINES[0]}\n{LINES[1]}", "--gif", "a.gif"], "--gif: shows one puzzle, but these are more; give it one"),
         ([LINES[0], "--gif", "a.png"], "a.png: expected a name that ends in .gif"),
     ],
 )
@@ -192,16 +251,64 @@ def test_mistakes_are_named_and_exit_with_2(arguments: list[str], message: str, 
     assert err == f"rrn: {message}\n"
 
 
-def test_bad_puzzles_of_a_file_are_named_and_left_out_if_wished(call: Call, tmp_path: Path) -> None:
+def test_a_bad_puzzle_ends_the_run_or_is_left_out(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "puzzles.txt"
     path.write_text("\n".join([LINES[0], "11" + "." * 79, LINES[1]]))
     code, out, err = call("solve", path, "--json")
-    assert (code, out) == (2, "")
-    assert f"{path}:2: two equal givens clash: 1 in row 1, column 1 and in row 1, column 2" in err
+    assert code == 2
+    assert [json.loads(line)["solution"] for line in out.splitlines()] == ANSWERS[:1], "what came before is kept"
+    assert err == f"rrn: {path}:2: two equal givens clash: 1 in row 1, column 1 and in row 1, column 2\n"
     code, out, err = call("solve", path, "--json", "--skip-bad")
     assert code == 0
-    assert [puzzle["solution"] for puzzle in json.loads(out)["puzzles"]] == ANSWERS[:2]
+    assert [json.loads(line)["solution"] for line in out.splitlines()] == ANSWERS[:2]
     assert err.startswith(f"left out: {path}:2: ")
+    for nothing in ("", "# nothing\n"):
+        path.write_text(nothing)
+        code, out, err = call("solve", path)
+        assert (code, out, err) == (2, "", f"rrn: {path}: no usable puzzle in it\n")
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """A program that writes puzzles for ever, a hundred at a time, and says how many it has written."""
+    script = tmp_path / "endless.py"
+    script.write_text(
+        "import sys\nfor n in range(10**9):\n"
+        f"    sys.stdout.write({LINES[0]!r} + '\\n')\n"
+        "    if n % 100 == 0: sys.stdout.flush()\n"
+    )
+    return script
+
+
+def test_an_endless_input_is_solved_as_it_comes_in_constant_memory_and_an_interrupt_keeps_what_was_solved(
+    endless: Path, tmp_path: Path
+) -> None:
+    out, resident = tmp_path / "out.jsonl", []
+    with (
+        subprocess.Popen([sys.executable, endless], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer,
+        out.open("w") as file,
+        subprocess.Popen(
+            [sys.executable, "-m", "rrn", "solve", "-", "--json"],
+            stdin=writer.stdout, stdout=file, stderr=subprocess.PIPE, text=True,
+        ) as solver,
+    ):  # fmt: skip
+        assert writer.stdout is not None
+        writer.stdout.close()
+        deadline, wanted = time.monotonic() + 120, 600
+        while len(resident) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+            if out.read_bytes().count(b"\n") >= wanted * (2 * len(resident) + 1):
+                status = Path(f"/proc/{solver.pid}/status").read_text()
+                resident.append(int(status.split("VmRSS:")[1].split()[0]) / 1024)
+        solver.send_signal(signal.SIGINT)
+        _, said = solver.communicate(timeout=60)
+        writer.kill()
+    results = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(resident) == 2, said
+    assert resident[1] < resident[0] + 20, "megabytes, after three times the puzzles"
+    assert solver.returncode == 130
+    assert {result["solution"] for result in results} == {ANSWERS[0]}
+    assert f"interrupted: {len(results):,} of {len(results):,} solved" in said
 
 
 def test_a_terminal_without_unicode_gets_plain_lines(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,17 +337,3 @@ def test_no_example_is_a_puzzle_of_the_pool() -> None:
     known = gzip.decompress(pool.read_bytes()).decode().replace("0", ".")
     assert len(known) > 100 * 81
     assert not [puzzle for puzzle in EXAMPLES if puzzle in known]
-
-
-def test_the_demo(call: Call, tmp_path: Path) -> None:
-    gif = tmp_path / "demo.gif"
-    code, out, err = call("demo", "--gif", gif)
-    unsolved = sum(" not solved " in line for line in out.splitlines()[:8])
-    assert (code, err) == (int(unsolved > 0), "")
-    assert out.splitlines()[0] == "Five Sudokus with 17 givens, the fewest a Sudoku can have"
-    assert sum(" start" in line for line in out.splitlines()[:8]) == 5
-    assert "step by step" in out
-    assert "step 0: 17 given" in out
-    assert "rrn ask ages" in out
-    assert gif.read_bytes().startswith(b"GIF89a")
-    assert gif.stat().st_size < 1_500_000

@@ -90,18 +90,26 @@ def test_a_batch_is_its_puzzles_one_by_one(client: TestClient, easy: str) -> Non
 
 def test_an_impossible_puzzle_is_said_to_be_one(client: TestClient) -> None:
     (row,) = ask(client, "/api/sudoku/solve", puzzles=[IMPOSSIBLE], steps=8, restarts=1)["puzzles"]
-    assert (row["solved"], row["reason"]) == (False, "The puzzle has no solution.")
-    assert row["starts"] == 2
+    assert (row["solved"], row["status"]) == (False, "no solution")
+    assert row["reason"] == "The puzzle has no solution, as an exact search shows."
+    assert row["starts"] == 1, "restarts are not tried in vain"
     (row,) = ask(client, "/api/sudoku/solve", puzzles=["." * 81], steps=1)["puzzles"]
-    assert row["solved"] or row["reason"] == "The puzzle has several solutions; the network found none of them."
+    assert row["solved"] or row["reason"] == "The puzzle has several solutions; any of them would have been accepted."
     (row,) = ask(client, "/api/sudoku/solve", puzzles=[EXTREME], steps=1)["puzzles"]
-    assert (row["solved"], row["reason"]) == (False, "The puzzle has a solution; the network did not find it.")
+    assert (row["solved"], row["reason"]) == (False, "The puzzle has a solution, which the network did not find.")
 
 
 def test_an_exact_search_is_given_up_rather_than_let_run(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SEARCH_GUESSES", 3)
     (row,) = ask(client, "/api/sudoku/solve", puzzles=[IMPOSSIBLE], steps=1)["puzzles"]
-    assert "hard to say" in row["reason"]
+    assert row["reason"] == "Whether the puzzle has a solution would take a longer search."
+
+
+def test_a_full_grid_is_already_solved(client: TestClient) -> None:
+    full = "".join("123456789"[(3 * row + row // 3 + column) % 9] for row in range(9) for column in range(9))
+    (row,) = ask(client, "/api/sudoku/solve", puzzles=[full], steps=8)["puzzles"]
+    assert (row["solved"], row["status"], row["steps"], row["starts"]) == (True, "already solved", 0, 0)
+    assert row["answer"] == full
 
 
 def test_the_examples_are_what_they_are_called(client: TestClient) -> None:
@@ -117,8 +125,8 @@ def test_the_examples_are_what_they_are_called(client: TestClient) -> None:
     ("body", "message"),
     [
         ({"puzzles": ["55" + "." * 79]}, "The puzzle contradicts itself: 5 in row 1, column 1 and in row 1, column 2."),
-        ({"puzzles": ["5" * 80]}, "The puzzle: 80 cells, but a puzzle has 81."),
-        ({"puzzles": ["x" * 81]}, "The puzzle: 'x' in place 1 is neither a digit nor an empty cell (0, . or _)."),
+        ({"puzzles": ["5" * 80]}, "The puzzle: 80 cells where a puzzle has 81."),
+        ({"puzzles": ["z" * 81]}, "The puzzle: 'z' in place 1 is neither a digit nor an empty cell (0, . or _)."),
         ({"puzzles": ["." * 81, "²" * 81]}, "Puzzle 2: '²' in place 1 is neither"),
         ({"puzzles": []}, "puzzles: List should have at least 1 item"),
         ({"puzzles": ["." * 81] * 65}, "puzzles: List should have at most 64 items"),
@@ -317,7 +325,7 @@ def test_our_mistakes_tell_nothing_of_the_inside(
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("/secret/path")
 
-    monkeypatch.setattr("rrn.web.panels.sudoku.solve", broken)
+    monkeypatch.setattr("rrn.web.panels.sudoku.work_out", broken)
     response = client.post("/api/sudoku/solve", json={"puzzles": [easy]})
     assert response.status_code == 500
     assert "secret" not in response.text

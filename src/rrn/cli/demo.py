@@ -1,51 +1,216 @@
-"""rrn demo: five hard Sudokus solved, one of them step by step."""
+"""rrn demo: half a minute of networks that reason: a Sudoku, a story, a riddle of ages, a walk through a scene."""
 
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
+from rrn.accuracy import ACCURACY
+from rrn.cli.grids import DECIDED, beside, counted, decided_cells, framed, plain_if_needed
 from rrn.cli.options import parse
+from rrn.hints import DISTRIBUTION, command
+from rrn.tasks.sudoku.examples import EXAMPLES
 
-GO_ON = """
-rrn solve 'PUZZLE' --trace          a Sudoku of your own: 81 characters, or a file of them
-rrn serve --open                    the page: watch networks reason, on input of your own
-rrn ask ages                        "Ann is 20. Ann is 4 years older than Bob. How old is Bob?"
-rrn evaluate sudoku                 how often the network is right, by givens and steps
-rrn train sudoku                    train it yourself, from puzzles made on the spot
-rrn presets                         all experiments; rrn --help: all commands"""
+PUZZLE = EXAMPLES[1]
+STORY = (
+    "John took the football. Mary went to the kitchen. John went to the office. Mary moved to the garden. "
+    "John put down the football. John journeyed to the hallway."
+)
+STORY_QUESTION = "Where is the football?"
+RIDDLE = (
+    "Ada is 5. Ben is 40 years older than Ada. Cid is 13 years younger than Ben. Dot is 50 years older than Cid. "
+    "Eli is 21 years younger than Dot. Fay is as old as Eli."
+)
+RIDDLE_ABOUT = "Fay"
+SCENE, START, JUMPS = 7, "green", 5
+SUDOKU_SECONDS, ANSWER_SECONDS = 10.0, 4.0
 
 
 @dataclass(frozen=True)
 class Options:
-    gif: Path = Path("demo.gif")
-    """The animation to write."""
-    weights: str = "sudoku"
-    """A folder of weights, shipped weights by name, or a hub id."""
+    gif: Path | None = None
+    """Also draw the Sudoku as an animation (needs the extra 'figures')."""
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(Options, arguments, "rrn demo", "Solve five Sudokus of 17 givens, and watch one of them.")
-    from rrn.cli.solve import show_grid, show_list, show_trace, verdict, why_not
-    from rrn.tasks.sudoku.examples import EXAMPLES
-    from rrn.tasks.sudoku.figures import draw_gif
-    from rrn.tasks.sudoku.files import parse_puzzles
+    options = parse(Options, arguments, "rrn demo", "Half a minute of networks that reason, step by step.")
+    if options.gif:
+        from rrn.tasks.sudoku.figures import check_drawing
+
+        check_drawing(options.gif, ".gif")
+    stage = Stage(Console(highlight=False))
+    with stage.console.status("Loading torch and four networks …"):
+        acts = [_sudoku(options.gif), _babi(), _ages(), _pretty_clevr()]
+    right = [act(stage) for act in acts]
+    stage.say(Text.assemble(("\nHow good is it? ", "bold"), ACCURACY["sudoku"], "\n"))
+    stage.say(_next_commands(), whole_lines=True)
+    return 0 if all(right) else 1
+
+
+class Stage:
+    """Pictures one after the other in the same place, where there is a terminal; elsewhere the last one alone."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def say(self, text: Text, whole_lines: bool = False) -> None:
+        """Lines are broken at the edge of a terminal, between words, unless they should stay whole to be copied."""
+        whole_lines = whole_lines or not self.console.is_terminal
+        self.console.print(plain_if_needed(self.console, text), soft_wrap=whole_lines)
+
+    def play(self, frames: Sequence[Text], seconds: float) -> None:
+        if not self.console.is_terminal:
+            self.say(frames[-1])
+            return
+        with Live(console=self.console, auto_refresh=False) as live:
+            for frame in frames:
+                live.update(plain_if_needed(self.console, frame), refresh=True)
+                time.sleep(seconds / len(frames))
+
+
+Act = Callable[[Stage], bool]
+"""Shows what was worked out beforehand; returns whether it was right."""
+
+
+def _sudoku(gif: Path | None) -> Act:
+    from rrn.tasks.sudoku.files import parse_puzzle
     from rrn.tasks.sudoku.solving import solve
 
-    max_steps = 128
-    puzzles = parse_puzzles("\n".join(EXAMPLES), "examples").puzzles
-    solved = solve(puzzles, max_steps=max_steps, weights=options.weights, trace=True)
+    puzzle = parse_puzzle(PUZZLE)
+    solved = solve(puzzle[None], trace=True)
     assert solved.probabilities is not None
-    reasons = why_not(puzzles, solved)
-    console = Console(highlight=False)
-    console.print("[bold]Five Sudokus with 17 givens, the fewest a Sudoku can have[/bold]\n")
-    show_list(console, puzzles, solved, reasons)
-    shown = int(solved.valid.argmax())
-    steps = solved.probabilities[: solved.steps[shown], shown]
-    console.print(f"\n[bold]Number {shown + 1}, step by step[/bold]\n")
-    show_trace(console, puzzles[shown], steps)
-    show_grid(console, puzzles[shown], solved.grids[shown])
-    console.print(verdict(puzzles, solved, shown, reasons[shown], max_steps), soft_wrap=True)
-    draw_gif(options.gif, puzzles[shown], steps)
-    console.print(f"\nAs an animation: [bold]{options.gif}[/bold]\nTo go on:{GO_ON}", soft_wrap=True)
-    return 0 if solved.valid.all() else 1
+    steps, valid = solved.probabilities[: solved.steps[0], 0], bool(solved.valid[0])
+
+    def act(stage: Stage) -> bool:
+        stage.say(
+            Text.assemble(
+                ("A Sudoku with 17 givens, the fewest there can be.\n", "bold"),
+                "Every cell asks its row, its column and its box, and thinks again: bright digits are sure, dim ones "
+                "are guesses.\n",
+            )
+        )
+        frames = [_grid(puzzle, steps[t - 1] if t else None, t, len(steps)) for t in range(len(steps) + 1)]
+        end = _grid(puzzle, np.eye(9)[solved.grids[0] - 1], len(steps), len(steps))
+        said = f"solved in {counted(len(steps), 'step')}" if valid else "not solved"
+        stage.play([*frames, Text.assemble(end, "\n", (said, "bold green" if valid else "bold red"))], SUDOKU_SECONDS)
+        if not stage.console.is_terminal:
+            filled = [int((grid > 0).sum()) for grid in decided_cells(puzzle, steps)]
+            stage.say(Text(f"cells decided after each step: {' '.join(map(str, filled))}"))
+        if gif:
+            from rrn.tasks.sudoku.figures import draw_gif
+
+            draw_gif(gif, puzzle, steps, start=int(solved.starts[0]) if valid else None)
+            stage.say(Text(f"drawn: {gif}"))
+        return valid
+
+    return act
+
+
+def _grid(puzzle: np.ndarray, chances: np.ndarray | None, step: int, last: int) -> Text:
+    """The puzzle, what the network thinks of it, and how far it is."""
+    if chances is None:
+        grid, sure = puzzle, puzzle > 0
+    else:
+        grid = np.where(puzzle > 0, puzzle, chances.argmax(-1) + 1)
+        sure = (puzzle > 0) | (chances.max(-1) >= DECIDED)
+        grid = np.where((chances.max(-1) > 0.2) | (puzzle > 0), grid, 0)
+    decided = int(sure.sum())
+    bar = "█" * round(decided / 81 * 27)
+    return Text.assemble(
+        beside(framed(puzzle, puzzle), framed(puzzle, grid, sure=sure)),
+        f"\nstep {step:>2} of {last}  ",
+        (bar, "cyan"),
+        ("░" * (27 - len(bar)), "dim"),
+        f"  {decided} of 81 cells decided",
+    )
+
+
+def _babi() -> Act:
+    from rrn.pretrained import from_pretrained
+    from rrn.tasks.babi.asking import ask
+    from rrn.tasks.babi.presets import BabiPreset
+    from rrn.tasks.babi.vocabulary import WORDS, split_sentences
+
+    network, preset = from_pretrained("babi")
+    assert isinstance(preset, BabiPreset)
+    found = ask(network, split_sentences(STORY), STORY_QUESTION, preset.steps, preset.max_facts)
+    steps = [(WORDS[int(row.argmax())], float(row.max())) for row in found.probabilities]
+    needed = [found.facts[i] for i in sorted(found.importance.argsort()[::-1][:2])]
+    because = f"It needed: {' '.join(needed)}"
+    return lambda stage: _answer(stage, "A story.", STORY, STORY_QUESTION, steps, "office", because)
+
+
+def _ages() -> Act:
+    from rrn.pretrained import from_pretrained
+    from rrn.tasks.ages.evaluate import answer
+    from rrn.tasks.ages.words import parse as read
+
+    network, preset = from_pretrained("ages")
+    asked = read(RIDDLE, RIDDLE_ABOUT)
+    steps = [(str(row.argmax()), float(row.max())) for row in answer(network, asked.questions, preset.steps)[:, 0]]
+    truth, far = str(asked.questions.answer[0]), counted(int(asked.questions.length[0]), "difference")
+    because = f"{far} away from the one age that is given."
+    return lambda stage: _answer(stage, "A riddle.", RIDDLE, f"How old is {RIDDLE_ABOUT}?", steps, truth, because)
+
+
+def _pretty_clevr() -> Act:
+    from rrn.pretrained import from_pretrained
+    from rrn.tasks.pretty_clevr import data
+    from rrn.tasks.pretty_clevr.evaluate import answer
+
+    network, preset = from_pretrained("pretty-clevr")
+    scenes, start = data.sample_scenes(1, np.random.default_rng(SCENE)), data.number_of(START)
+    scene = scenes.scene(0)
+    chances = answer(network, scenes, np.array([data.question_number(start, JUMPS)]), preset.steps)[:, 0]
+    steps = [(data.NAMES[int(row.argmax())], float(row.max())) for row in chances]
+    path = [f"{data.COLOURS[scene.colours[at]]} {data.SHAPES[scene.shapes[at]]}" for at in scene.path(start, JUMPS)]
+    about = "Eight objects lie about. From one, jump to the nearest that was not visited yet, again and again."
+    question = f"From the {START} one, where do {JUMPS} jumps lead?"
+    truth = data.NAMES[scene.answer(start, JUMPS)]
+    return lambda stage: _answer(stage, "A walk.", about, question, steps, truth, " → ".join(path))
+
+
+def _answer(
+    stage: Stage, title: str, told: str, question: str, steps: list[tuple[str, float]], truth: str, because: str
+) -> bool:
+    """The question, and in one place its answer after each step."""
+    right = steps[-1][0] == truth
+    stage.say(Text.assemble(("\n" + title, "bold"), f" {told}"))
+    frames = []
+    for step, (answer, chance) in enumerate(steps, start=1):
+        bar = "█" * round(20 * chance)
+        style = "green" if answer == truth else "yellow"
+        frames.append(
+            Text.assemble(
+                (question, "bold"),
+                f"  step {step} of {len(steps)}: ",
+                (f"{answer:<9}", f"bold {style}"),
+                (bar, "cyan"),
+                ("░" * (20 - len(bar)), "dim"),
+                f" {chance:.0%}",
+            )
+        )
+    said = "right" if right else f"wrong: it is {truth}"
+    stage.play([*frames, Text.assemble(frames[-1], f", {said}")], ANSWER_SECONDS)
+    stage.say(Text(because, "dim"))
+    return right
+
+
+def _next_commands() -> Text:
+    from importlib.util import find_spec
+
+    rrn = command("rrn")
+    page = f"{rrn} serve --open"
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        page = f"{command('pip')} install '{DISTRIBUTION}[web]' && {page}"
+    return Text.assemble(
+        ("Now you:\n", "bold"),
+        f"  {rrn} solve {EXAMPLES[0]} --trace\n",
+        f"  {rrn} ask babi      # a story of your own, at a prompt\n",
+        f"  {page}      # the page: watch all four on input of your own",
+    )

@@ -1,8 +1,13 @@
-"""rrn solve PUZZLE: solve Sudokus with a network, and watch it do so."""
+"""rrn solve PUZZLE: solve Sudokus with a network, one result per line as soon as it is known, and watch it do so."""
 
+import json
+import signal
 import sys
+import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,21 +15,38 @@ import numpy as np
 import tyro
 from rich.columns import Columns
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from rrn.cli.grids import (
+    FOUND,
+    GIVEN,
+    WRONG,
+    beside,
+    counted,
+    decided_cells,
+    framed,
+    plain_if_needed,
+    small,
+    wrong_cells,
+)
 from rrn.cli.options import parse, print_json
+from rrn.cli.puzzles import Reader
 from rrn.errors import InputError
 from rrn.tasks.sudoku.examples import EXAMPLES
-from rrn.tasks.sudoku.files import PuzzleFile, parse_puzzles, read_puzzles
-from rrn.tasks.sudoku.grid import cells_of, clashes, foreign_character, grid_to_line
+from rrn.tasks.sudoku.files import lines_of
+from rrn.tasks.sudoku.grid import SYMBOLS, grid_to_line
+from rrn.tasks.sudoku.text import cells_of
 
 if TYPE_CHECKING:
-    from rrn.tasks.sudoku.solving import Solved
+    from torch import nn
 
-DECIDED = 0.5
-"""The probability from which on a trace shows a digit."""
-GIVEN, FOUND, WRONG, NEW = "bold", "cyan", "bold red", "bold green"
+    from rrn.tasks.sudoku.outcome import Outcome
+
+FIRST_BATCH, BATCH = 32, 512
+"""Puzzles solved together: few at first, so that there is something to see."""
+TOLD_EVERY = 15.0
+"""Seconds between lines about progress where standard error is no terminal."""
 ABOUT = f"""Solve Sudokus with the network: steps of message passing until the grid is filled and breaks no rule.
 
   rrn solve {EXAMPLES[0]} --trace
@@ -33,14 +55,15 @@ ABOUT = f"""Solve Sudokus with the network: steps of message passing until the g
 
   rrn solve - --json < puzzles.txt
 
-Exits with 1 if a puzzle is not solved."""
+Exits with 1 if a puzzle is not solved. What is solved is written at once, and kept if you interrupt."""
 
 
 @dataclass(frozen=True)
 class Options:
     puzzle: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PUZZLE|FILE|-")] = ""
-    """81 characters with 0, . or _ for empty cells, or nine rows of nine; or a file of any number of these (text or
-    CSV, plain or gzip); or - for standard input. Unset: standard input, or an example on a terminal."""
+    """81 characters with 0, . or _ for empty cells, or nine rows of nine; 4 × 4, 6 × 6 and 16 × 16 likewise; or a file
+    of any number of these (text, CSV, JSON, .sdk, plain or gzip); or - for standard input. Unset: standard input, or an
+    example on a terminal."""
     max_steps: int = 128
     """Steps of message passing before a start counts as failed."""
     restarts: int | None = None
@@ -56,11 +79,48 @@ class Options:
     png: Path | None = None
     """One puzzle: draw a few of the steps side by side."""
     skip_bad: bool = False
-    """Leave out, and name, what is not a puzzle. Otherwise nothing is solved if anything is bad."""
+    """Leave out, and name, what is not a puzzle. Otherwise the first of these ends the run."""
     quiet: bool = False
     """Print the last line only: what was solved."""
     json: bool = False
-    """Print one JSON object and nothing else."""
+    """Print one JSON object per puzzle, a line each, and nothing else."""
+
+
+@dataclass
+class Tally:
+    """What has been solved so far."""
+
+    count: int = 0
+    solved: int = 0
+    first: int = 0
+    """Of them, from the first start."""
+    ran: int = 0
+    steps: int = 0
+    """Steps of all that the network solved, and how many these are."""
+    share: float | None = None
+    """Of the input that has been read, where that is known."""
+    started: float = field(default_factory=time.monotonic)
+
+    def add(self, result: "Outcome") -> None:
+        self.count += 1
+        self.solved += result.valid
+        self.first += result.valid and result.starts <= 1
+        if result.valid and result.starts:
+            self.ran, self.steps = self.ran + 1, self.steps + result.steps
+
+    def read(self, share: float) -> None:
+        self.share = share
+
+    def summary(self) -> str:
+        parts = [f"{self.solved:,} of {self.count:,} solved, {self.first:,} of them from the first start"]
+        if self.ran:
+            parts.append(f"{self.steps / self.ran:.1f} steps on average")
+        return "; ".join([*parts, f"{time.monotonic() - self.started:.1f} s"])
+
+    def progress(self) -> str:
+        speed = self.count / max(time.monotonic() - self.started, 1e-3)
+        share = "" if self.share is None else f"; {self.share:.0%} of the input read"
+        return f"{self.count:,} puzzles, {self.solved:,} solved, {speed:,.0f} per second{share}"
 
 
 def main(arguments: list[str]) -> int:
@@ -69,237 +129,238 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"--max-steps: expected at least 1, got {options.max_steps}")
     if options.restarts is not None and options.restarts < 0:
         raise InputError(f"--restarts: expected 0 or more, got {options.restarts}")
-    read = _read(options)
-    puzzles = read.puzzles
-    for message in read.bad:
-        print(f"left out: {message}", file=sys.stderr)
-    watched = {"--trace": options.trace, "--gif": options.gif, "--png": options.png}
-    for flag, wanted in watched.items():
-        if wanted and len(puzzles) > 1:
-            raise InputError(f"{flag}: shows one puzzle, but these are {len(puzzles)}; give it one")
-    started = time.monotonic()
-    solved = _solve(puzzles, options, any(watched.values()))
-    seconds = time.monotonic() - started
-    reasons = why_not(puzzles, solved)
-    steps = solved.probabilities[: solved.steps[0], 0] if solved.probabilities is not None else None
-    if steps is not None:
-        _draw(options, puzzles[0], steps)
-    if options.json:
-        print_json(_as_json(puzzles, solved, reasons, steps if options.trace else None))
-    else:
-        console = Console(highlight=False)
-        if steps is not None and options.trace:
-            show_trace(console, puzzles[0], steps)
-        if len(puzzles) == 1:
-            if not options.quiet:
-                show_grid(console, puzzles[0], solved.grids[0])
-            console.print(verdict(puzzles, solved, 0, reasons[0], options.max_steps), soft_wrap=True)
-        else:
-            if not options.quiet:
-                show_list(console, puzzles, solved, reasons)
-            console.print(_summary(solved, seconds), soft_wrap=True)
-    return 0 if solved.valid.all() else 1
+    flags = {"--trace": options.trace, "--gif": options.gif, "--png": options.png}
+    watched = [flag for flag, wanted in flags.items() if wanted]
+    if options.gif or options.png:
+        from rrn.tasks.sudoku.figures import check_drawing
+
+        check_drawing(options.gif, ".gif")
+        check_drawing(options.png, ".png")
+    tally = Tally()
+    reader = _reader(options, tally)
+    alone = reader.alone() if watched or not options.json else False
+    if watched and not alone:
+        raise InputError(f"{watched[0]}: shows one puzzle, but these are more; give it one")
+    network = _load(options.weights)
+    if alone:
+        (result,) = _work_out(network, reader.batch(1), options, trace=bool(watched))
+        return _show_one(result, options)
+    try:
+        with _Progress(options, tally) as progress:
+            size = FIRST_BATCH
+            while batch := reader.batch(size):
+                _write(_work_out(network, batch, options), options, tally)
+                progress.show()
+                size = BATCH
+    except KeyboardInterrupt:
+        print(f"interrupted: {tally.summary()}", file=sys.stderr)
+        return 130
+    if reader.error:
+        raise reader.error
+    if not options.json:
+        Console(highlight=False).print(_coloured(tally), soft_wrap=True)
+    elif tally.count > 1:
+        print(tally.summary(), file=sys.stderr)
+    return 0 if tally.solved == tally.count else 1
 
 
-def why_not(puzzles: np.ndarray, solved: "Solved") -> list[str | None]:
-    """For each puzzle that is not solved what the exact solver says of it; None for the others."""
-    from rrn.tasks.sudoku.exact import count_solutions
-
-    reasons: list[str | None] = [None] * len(puzzles)
-    failed = np.flatnonzero(~solved.valid)
-    if len(failed):
-        said = (
-            "the puzzle has no solution",
-            "the puzzle has a solution, which the network did not find",
-            "the puzzle has several solutions; any of them would have been accepted",
-        )
-        for row, count in zip(failed, count_solutions(puzzles[failed]), strict=True):
-            reasons[row] = said[count]
-    return reasons
-
-
-def show_grid(console: Console, puzzle: np.ndarray, answer: np.ndarray) -> None:
-    """The puzzle and, beside it, the answer; what clashes in it is marked."""
-    wrong = _wrong_cells(puzzle, answer)
-    sides = _boxed(puzzle, puzzle, np.zeros(81, bool)), _boxed(puzzle, answer, wrong)
-    for left, right in zip(*(side.split("\n") for side in sides), strict=True):
-        console.print(_plain_if_needed(console, Text.assemble(left, "   ", right)), soft_wrap=True)
-
-
-def show_trace(console: Console, puzzle: np.ndarray, steps: np.ndarray) -> None:
-    """The grid at step 0 and at every step that changes it, as many side by side as there is room for."""
-    before = puzzle
-    shown = [Text.assemble((f"step 0: {_count(puzzle)} given", "bold"), "\n", _small(puzzle, puzzle, puzzle))]
-    for step, grid in enumerate(decided_cells(puzzle, steps), start=1):
-        changed = int((grid != before).sum())
-        if changed or step == len(steps):
-            title = f"step {step}: {_count(grid)} filled"
-            shown.append(Text.assemble((title, "bold"), "\n", _small(puzzle, grid, before)))
-        before = grid
-    console.print(Columns([_plain_if_needed(console, grid) for grid in shown], padding=(1, 4)))
-
-
-def show_list(console: Console, puzzles: np.ndarray, solved: "Solved", reasons: list[str | None]) -> None:
-    """A line a puzzle: what the network made of it."""
-    width = len(str(len(puzzles)))
-    for row, (answer, valid) in enumerate(zip(solved.grids, solved.valid, strict=True)):
-        line, starts = Text(f"{row + 1:>{width}}  "), f"{_counted(solved.starts[row], 'start'):<8}"
-        if valid:
-            line.append("solved      ", "green")
-            line.append(f"{solved.steps[row]:>3} steps  {starts}  {solved.confidence[row]:6.1%}  ")
-            for given, digit in zip(puzzles[row], answer, strict=True):
-                line.append(str(digit), GIVEN if given else FOUND)
-        else:
-            line.append("not solved  ", WRONG).append(f"           {starts}          {grid_to_line(puzzles[row])}")
-            line.append(f"  {reasons[row]}")
-        console.print(line, soft_wrap=True)
-
-
-def verdict(puzzles: np.ndarray, solved: "Solved", row: int, reason: str | None, max_steps: int) -> Text:
-    """Whether a puzzle is solved, and what it took."""
-    if solved.valid[row]:
-        took = f" in {_counted(solved.steps[row], 'step')}"
-        failed = solved.starts[row] - 1
-        after = f"of start {failed + 1}, after {_counted(failed, 'failed start')}" if failed else "from the first start"
-        return Text.assemble(("solved", "bold green"), f"{took} {after}; confidence {solved.confidence[row]:.1%}")
-    wrong = int(_wrong_cells(puzzles[row], solved.grids[row]).sum())
-    tried = f": {_counted(solved.starts[row], 'start')} of {max_steps} steps; confidence {solved.confidence[row]:.1%}\n"
-    return Text.assemble(("not solved", WRONG), tried, f"the {wrong} cells marked ! break a rule; {reason}")
-
-
-def decided_cells(puzzle: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """The grid after every step, (steps, 81), with 0 where no digit is probable enough; the last is the answer."""
-    grids = np.where(steps.max(-1) >= DECIDED, steps.argmax(-1) + 1, 0)
-    grids[-1] = steps[-1].argmax(-1) + 1
-    grids[:-1] = np.where(puzzle > 0, puzzle, grids[:-1])
-    return grids.astype(np.uint8)
-
-
-def _read(options: Options) -> PuzzleFile:
+def _reader(options: Options, tally: Tally) -> Reader:
     given = options.puzzle
     if not given and sys.stdin.isatty():
         print("an example; 'rrn solve --help' says how to give a puzzle of your own\n", file=sys.stderr)
         given = EXAMPLES[0]
     if given in ("", "-"):
-        try:
-            return parse_puzzles(sys.stdin.read(), "standard input", skip_bad=options.skip_bad)
-        except UnicodeDecodeError as error:
-            raise InputError(f"standard input: not text ({error})") from error
+        return Reader("standard input", sys.stdin, options.skip_bad, patient=False)
     try:
         is_file = Path(given).is_file()
     except OSError:  # too long for a name
         is_file = False
     if is_file:
-        return read_puzzles(given, skip_bad=options.skip_bad)
-    if foreign_character(cells_of(given)) and len(given) < 60:
+        return Reader(given, lines_of(given, tally.read), options.skip_bad, patient=True)
+    if len(given) < 60 and given[0] not in "[{" and set(cells_of(given).upper()) - set("0" + SYMBOLS):
         raise InputError(f"{given}: neither a file nor a puzzle (81 characters with 0, . or _ for empty cells)")
-    return parse_puzzles(given, "puzzle", skip_bad=options.skip_bad)
+    return Reader("puzzle", given.split("\n"), options.skip_bad, patient=True)
 
 
-def _solve(puzzles: np.ndarray, options: Options, trace: bool) -> "Solved":
-    from rrn.tasks.sudoku.solving import RESTARTS, solve
+def _load(weights: str) -> "nn.Module":
+    from rrn.pretrained import from_pretrained
 
-    console = Console(stderr=True)
-    bar = Progress("solving", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console, transient=True)
-    bar.disable = not console.is_terminal or len(puzzles) == 1
-    with bar:
-        line = bar.add_task("", total=len(puzzles))
-        return solve(
-            puzzles,
-            max_steps=options.max_steps,
-            restarts=RESTARTS if options.restarts is None else options.restarts,
-            weights=options.weights,
-            trace=trace,
-            seed=options.seed,
-            progress=lambda done, of: bar.update(line, completed=done, total=of),
-        )
+    network, preset = from_pretrained(weights)
+    if preset.task != "sudoku":
+        raise InputError(f"weights {weights!r} are for the task {preset.task!r}, not for Sudoku")
+    return network
 
 
-def _draw(options: Options, puzzle: np.ndarray, steps: np.ndarray) -> None:
+def _work_out(
+    network: "nn.Module", puzzles: list[np.ndarray], options: Options, trace: bool = False
+) -> "list[Outcome]":
+    from rrn.tasks.sudoku.outcome import work_out
+    from rrn.tasks.sudoku.solving import RESTARTS
+
+    restarts = RESTARTS if options.restarts is None else options.restarts
+    return work_out(puzzles, network, max_steps=options.max_steps, restarts=restarts, seed=options.seed, trace=trace)
+
+
+def _show_one(result: "Outcome", options: Options) -> int:
+    if result.chances is not None:
+        _draw(options, result)
+    if options.json:
+        print_json(_record(result, options.trace))
+    else:
+        console = Console(highlight=False)
+        if options.trace and result.chances is not None:
+            show_trace(console, result.puzzle, result.chances)
+        if not options.quiet:
+            show_grid(console, result)
+        console.print(verdict(result, options.max_steps), soft_wrap=True)
+    return 0 if result.valid else 1
+
+
+def show_grid(console: Console, result: "Outcome") -> None:
+    """The puzzle and, beside it, the answer; what clashes in it is marked. Alone where there is no other."""
+    shown = framed(result.puzzle, result.puzzle)
+    if result.status in ("solved", "not solved"):
+        wrong = wrong_cells(result.puzzle, result.answer)
+        shown = beside(shown, framed(result.puzzle, result.answer, wrong))
+    console.print(plain_if_needed(console, shown), soft_wrap=True)
+
+
+def show_trace(console: Console, puzzle: np.ndarray, steps: np.ndarray) -> None:
+    """The grid at step 0 and at every step that changes it, as many side by side as there is room for."""
+    before = puzzle
+    given = int((puzzle > 0).sum())
+    shown = [Text.assemble((f"step 0: {given} given", "bold"), "\n", small(puzzle, puzzle, puzzle))]
+    for step, grid in enumerate(decided_cells(puzzle, steps), start=1):
+        if (grid != before).any() or step == len(steps):
+            title = f"step {step}: {int((grid > 0).sum())} filled"
+            shown.append(Text.assemble((title, "bold"), "\n", small(puzzle, grid, before)))
+        before = grid
+    console.print(Columns([plain_if_needed(console, grid) for grid in shown], padding=(1, 4)))
+
+
+def verdict(result: "Outcome", max_steps: int) -> Text:
+    """What became of a puzzle, and what it took."""
+    if result.status == "solved":
+        failed = result.starts - 1
+        after = f"of start {failed + 1}, after {counted(failed, 'failed start')}" if failed else "from the first start"
+        took = f" in {counted(result.steps, 'step')} {after}; confidence {result.confidence:.1%}"
+        return Text.assemble(("solved", "bold green"), took)
+    if result.status == "already solved":
+        return Text.assemble(("already solved", "bold green"), f": {result.reason}")
+    if result.status == "no solution":
+        return Text.assemble(("no solution", WRONG), f": {result.reason}")
+    wrong = int(wrong_cells(result.puzzle, result.answer).sum())
+    tried = f": {counted(result.starts, 'start')} of {counted(max_steps, 'step')}; confidence {result.confidence:.1%}\n"
+    return Text.assemble(("not solved", WRONG), tried, f"the {wrong} cells marked ! break a rule; {result.reason}")
+
+
+def _draw(options: Options, result: "Outcome") -> None:
     from rrn.tasks.sudoku.figures import draw_gif, draw_steps_png
 
+    assert result.chances is not None
+    if (options.gif or options.png) and len(result.puzzle) != 81:
+        raise InputError("--gif and --png draw Sudokus of 9 × 9; --trace shows any")
+    steps = len(result.chances)
+    start = result.starts if result.valid else None
     if options.gif:
-        draw_gif(options.gif, puzzle, steps)
+        draw_gif(options.gif, result.puzzle, result.chances, start=start)
     if options.png:
-        draw_steps_png(options.png, puzzle, steps, {0, 1, (len(steps) + 2) // 3, len(steps)})
+        draw_steps_png(options.png, result.puzzle, result.chances, {0, 1, (steps + 2) // 3, steps}, start=start)
     drawn = [str(path) for path in (options.gif, options.png) if path]
     if drawn:
         print(f"drawn: {', '.join(drawn)}", file=sys.stderr)
 
 
-def _as_json(
-    puzzles: np.ndarray, solved: "Solved", reasons: list[str | None], traced: np.ndarray | None
-) -> dict[str, Any]:
-    rows: list[dict[str, Any]] = []
-    for row, (puzzle, answer, valid) in enumerate(zip(puzzles, solved.grids, solved.valid, strict=True)):
-        found = {
-            "puzzle": grid_to_line(puzzle),
-            "solution" if valid else "answer": grid_to_line(answer),
-            "valid": bool(valid),
-            "steps": int(solved.steps[row]),
-            "starts": int(solved.starts[row]),
-            "confidence": round(float(solved.confidence[row]), 4),
-        }
-        if not valid:
-            found["reason"] = reasons[row]
-        if traced is not None:
-            found["trace"] = [grid_to_line(grid) for grid in decided_cells(puzzle, traced)]
-        rows.append(found)
-    return {"n": len(rows), "solved": int(solved.valid.sum()), "puzzles": rows}
+def _record(result: "Outcome", trace: bool = False) -> dict[str, Any]:
+    box = result.box
+    found: dict[str, Any] = {"puzzle": grid_to_line(result.puzzle, box), "status": result.status}
+    if result.status != "no solution":
+        found["solution" if result.valid else "answer"] = grid_to_line(result.answer, box)
+    found |= {"valid": result.valid, "steps": result.steps, "starts": result.starts}
+    found["confidence"] = round(result.confidence, 4) if result.status != "no solution" else None
+    if result.reason:
+        found["reason"] = result.reason
+    if trace and result.chances is not None:
+        found["trace"] = [grid_to_line(grid, box) for grid in decided_cells(result.puzzle, result.chances)]
+    return found
 
 
-def _summary(solved: "Solved", seconds: float) -> Text:
-    done, count = int(solved.valid.sum()), len(solved.valid)
-    first = int((solved.valid & (solved.starts == 1)).sum())
-    parts = [f" of {count:,} solved, {first:,} of them from the first start"]
-    if done:
-        parts.append(f"{solved.steps[solved.valid].mean():.1f} steps on average")
-    parts.append(f"{seconds:.1f} s")
-    return Text.assemble((f"{done:,}", "bold green" if done == count else WRONG), "; ".join(parts))
+def _write(results: "list[Outcome]", options: Options, tally: Tally) -> None:
+    """One line per result, written out whole before the next are begun."""
+    console = Console(highlight=False)
+    with _uninterrupted():
+        for result in results:
+            tally.add(result)
+            if options.json:
+                sys.stdout.write(json.dumps(_record(result), allow_nan=False) + "\n")
+            elif not options.quiet:
+                line = _line(tally.count, result)
+                if console.is_terminal:
+                    console.print(line, soft_wrap=True)
+                else:
+                    sys.stdout.write(line.plain + "\n")
+        sys.stdout.flush()
 
 
-def _wrong_cells(puzzle: np.ndarray, answer: np.ndarray) -> np.ndarray:
-    """Cells that clash, and givens that were not kept: (81,)."""
-    return clashes(answer)[0] | ((puzzle > 0) & (puzzle != answer))
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """An interrupt waits until the block is done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if asked:
+        raise KeyboardInterrupt
 
 
-def _boxed(puzzle: np.ndarray, grid: np.ndarray, wrong: np.ndarray) -> Text:
-    text = Text("┌─────────┬─────────┬─────────┐\n")
-    for cell in range(81):
-        if cell % 3 == 0:
-            text.append("│")
-        style = WRONG if wrong[cell] else GIVEN if puzzle[cell] else FOUND
-        text.append(f" {grid[cell] or '·'}{'!' if wrong[cell] else ' '}", style if grid[cell] else "dim")
-        if cell % 9 == 8:
-            text.append("│\n")
-        if cell in (26, 53):
-            text.append("├─────────┼─────────┼─────────┤\n")
-    return text.append("└─────────┴─────────┴─────────┘")
+def _line(number: int, result: "Outcome") -> Text:
+    """What became of a puzzle: the solution, or the puzzle and why there is none."""
+    line, starts = Text(f"{number:>6}  "), f"{counted(result.starts, 'start'):<8}"
+    if not result.valid:
+        line.append(f"{result.status:<14}", WRONG)
+        tried = f"           {starts}          " if result.status == "not solved" else " " * 29
+        return line.append(f"{tried}{grid_to_line(result.puzzle, result.box)}  {result.reason}")
+    line.append(f"{result.status:<14}", "green")
+    took = f"{counted(result.steps, 'step'):>9}  {starts}  {result.confidence:6.1%}  "
+    line.append(took if result.starts else " " * len(took))
+    for given, digit in zip(result.puzzle, grid_to_line(result.answer, result.box), strict=True):
+        line.append(digit, GIVEN if given else FOUND)
+    return line
 
 
-def _small(puzzle: np.ndarray, grid: np.ndarray, before: np.ndarray) -> Text:
-    """A grid in 21 columns; digits that are new since ``before`` stand out."""
-    text = Text()
-    for cell in range(81):
-        style = GIVEN if puzzle[cell] else NEW if grid[cell] != before[cell] else FOUND
-        text.append(str(grid[cell] or "·"), style if grid[cell] else "dim")
-        text.append("\n" if cell % 9 == 8 and cell < 80 else " │ " if cell % 9 in (2, 5) else " " if cell < 80 else "")
-        if cell in (26, 53):
-            text.append("──────┼───────┼──────\n")
+def _coloured(tally: Tally) -> Text:
+    text = Text(tally.summary())
+    text.stylize("bold green" if tally.solved == tally.count else WRONG, 0, len(f"{tally.solved:,}"))
     return text
 
 
-def _plain_if_needed(console: Console, text: Text) -> Text:
-    """Lines and dots an ASCII terminal can show."""
-    if not console.options.ascii_only:
-        return text
-    plain = str.maketrans("┌┬┐├┼┤└┴┘─│·", "+++++++++-|.")
-    return Text(text.plain.translate(plain))
+class _Progress:
+    """How far it is, on standard error: a bar on a terminal that shows nothing else, now and then a line elsewhere."""
 
+    def __init__(self, options: Options, tally: Tally) -> None:
+        self.tally, self.told = tally, time.monotonic()
+        console = Console(stderr=True)
+        self.lines = not console.is_terminal
+        columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+        self.bar = Progress(*columns, console=console, transient=True)
+        self.bar.disable = self.lines or (sys.stdout.isatty() and not options.quiet)
+        self.task = self.bar.add_task("solving", total=None)
 
-def _count(grid: np.ndarray) -> int:
-    return int((grid > 0).sum())
+    def __enter__(self) -> "_Progress":
+        self.bar.start()
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    def show(self) -> None:
+        share = self.tally.share
+        self.bar.update(self.task, description=self.tally.progress(), completed=share or 0, total=share and 1.0)
+        if self.lines and time.monotonic() - self.told > TOLD_EVERY:
+            self.told = time.monotonic()
+            print(f"rrn: {self.tally.progress()}", file=sys.stderr, flush=True)

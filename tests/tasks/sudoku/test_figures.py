@@ -34,11 +34,11 @@ def frames_of(content: bytes) -> list[tuple[int, Any]]:
         return found
 
 
-def test_a_gif_has_a_frame_a_step_and_stays_on_the_last(tmp_path: Path) -> None:
+def test_a_gif_has_a_frame_per_step_and_stays_on_the_answer(tmp_path: Path) -> None:
     puzzle, steps = a_run(12)
     draw_gif(tmp_path / "run.gif", puzzle, steps)
     frames = frames_of((tmp_path / "run.gif").read_bytes())
-    assert len(frames) == 13
+    assert len(frames) == 1 + 12 + 1, "before the first step, after each, and the answer"
     durations = [duration for duration, _ in frames]
     assert durations[-1] >= 3000
     assert max(durations[:-1]) < 2000
@@ -53,8 +53,9 @@ def test_a_gif_of_a_long_and_restless_run_stays_small(tmp_path: Path) -> None:
     assert len(frames_of(content)) <= MOST_FRAMES
 
 
-def test_the_last_frame_shows_the_solution_and_givens_set_apart(tmp_path: Path) -> None:
+def test_the_last_frame_shows_the_solution_however_unsure_and_givens_set_apart(tmp_path: Path) -> None:
     puzzle, steps = a_run(3)
+    steps = 0.4 * steps + 0.6 / 9
     draw_steps_png(tmp_path / "run.png", puzzle, steps, [3])
     with Image.open(tmp_path / "run.png") as picture:
         pixels = np.asarray(picture.convert("RGB")).astype(int)
@@ -67,6 +68,23 @@ def test_the_last_frame_shows_the_solution_and_givens_set_apart(tmp_path: Path) 
         assert (np.abs(inside - background).max(-1) > 100).mean() > 0.05, "a large digit in every cell"
     reddish = (pixels[..., 0] - pixels[..., 1]) > 80
     assert not reddish.any()
+
+
+def test_the_answer_says_how_it_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    panel = figures._panel
+    monkeypatch.setattr(
+        figures, "_panel", lambda p, c, caption, *rest: (said.append(caption), panel(p, c, caption, *rest))[1]
+    )
+    puzzle, steps = a_run(2)
+    draw_gif(tmp_path / "run.gif", puzzle, steps, start=3)
+    draw_gif(tmp_path / "run.gif", puzzle, steps[-1:])
+    draw_gif(tmp_path / "run.gif", *a_run(2, solved=False))
+    assert said == [
+        "step 0", "step 1", "step 2", "solved in 2 steps, start 3",
+        "step 0", "step 1", "solved in 1 step",
+        "step 0", "step 1", "step 2", "not solved after 2 steps",
+    ]  # fmt: skip
 
 
 def test_what_clashes_is_red_and_only_at_the_end(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def bad_texts(some: Some) -> dict[str, tuple[str, str]]:
     return {
         "short": (puzzle[:80], "80 cells"),
         "long": (puzzle + "1", "82 cells"),
-        "foreign": (puzzle[:40] + "x" + puzzle[41:], "'x' in place 41"),
+        "foreign": (puzzle[:40] + "z" + puzzle[41:], "'z' in place 41"),
         "superscript": (puzzle[:40] + "²" + puzzle[41:], "'²' in place 41"),
         "clash": ("11" + "." * 79, "clash"),
         "impossible": (impossible, "no solution"),

@@ -6,7 +6,6 @@ from rrn.tasks.sudoku.grid import (
     as_grids,
     breaks_a_rule,
     candidate_groups,
-    cells_of,
     clashes,
     grid_to_line,
     is_solved,
@@ -15,6 +14,7 @@ from rrn.tasks.sudoku.grid import (
     solves,
     units,
 )
+from rrn.tasks.sudoku.text import cells_of
 
 BOXES = [(3, 3), (2, 3), (3, 2), (1, 4)]
 

@@ -35,15 +35,17 @@ SECONDS, FASTEST, SLOWEST, HOLD = 7.0, 60, 320, 3500
 """A GIF plays for so many seconds if it can: a frame is shown for so many milliseconds, the last one longer."""
 
 
-def draw_gif(path: str | Path, puzzle: Any, probabilities: np.ndarray) -> None:
-    """An animation from step 0 on that stays on the last; ``probabilities`` are (steps, 81, 9).
+def draw_gif(path: str | Path, puzzle: Any, probabilities: np.ndarray, start: int | None = None) -> None:
+    """An animation from step 0 on that stays on the answer; ``probabilities`` are (steps, 81, 9).
 
-    Every step has a frame, or, of very many steps, every second or third: the file stays below 1.5 MB.
+    Every step has a frame, or, of very many steps, every second or third: the file stays below 1.5 MB. The last frame
+    is the answer, one digit per cell; its caption says which ``start`` found it, if that is told.
     """
     puzzle, probabilities = _checked(path, ".gif", puzzle, probabilities)
     last = len(probabilities)
-    shown = np.unique(np.linspace(0, last, min(last + 1, MOST_FRAMES)).round().astype(int)).tolist()
-    frames = [_panel(puzzle, probabilities, step, last) for step in shown]
+    shown = np.unique(np.linspace(0, last, min(last + 1, MOST_FRAMES - 1)).round().astype(int)).tolist()
+    frames = [_panel(puzzle, probabilities[step - 1] if step else None, f"step {step}") for step in shown]
+    frames.append(_answer_panel(puzzle, probabilities, start))
     palette = _beside([frames[0], frames[len(frames) // 2], frames[-1]]).quantize(COLOURS)
     indexed = [frame.quantize(palette=palette, dither=0) for frame in frames]
     each = int(np.clip(1000 * SECONDS / len(frames), FASTEST, SLOWEST))
@@ -53,13 +55,21 @@ def draw_gif(path: str | Path, puzzle: Any, probabilities: np.ndarray) -> None:
     write_atomically(path, content.getvalue())
 
 
-def draw_steps_png(path: str | Path, puzzle: Any, probabilities: np.ndarray, steps: Iterable[int]) -> None:
-    """Some steps side by side; ``probabilities`` are (steps, 81, 9), and step t stands in row t - 1 of them."""
+def draw_steps_png(
+    path: str | Path, puzzle: Any, probabilities: np.ndarray, steps: Iterable[int], start: int | None = None
+) -> None:
+    """Some steps side by side; ``probabilities`` are (steps, 81, 9), and step t stands in row t - 1 of them.
+
+    The last step is drawn as the answer, as in `draw_gif`.
+    """
     puzzle, probabilities = _checked(path, ".png", puzzle, probabilities)
     chosen, last = sorted(set(steps)), len(probabilities)
     if not chosen or chosen[0] < 0 or chosen[-1] > last:
         raise InputError(f"steps to draw: expected some of 0 to {last}, got {', '.join(map(str, chosen)) or 'none'}")
-    sheet = _beside([_panel(puzzle, probabilities, step, last) for step in chosen])
+    panels = [
+        _panel(puzzle, probabilities[step - 1] if step else None, f"step {step}") for step in chosen if step < last
+    ]
+    sheet = _beside([*panels, *([_answer_panel(puzzle, probabilities, start)] if chosen[-1] == last else [])])
     content = io.BytesIO()
     sheet.quantize(128, dither=0).save(content, "PNG", optimize=True)
     write_atomically(path, content.getvalue())
@@ -87,16 +97,24 @@ def draw_result(result: dict[str, Any], path: Path) -> None:
     save(figure, path)
 
 
-def _checked(path: str | Path, ending: str, puzzle: Any, probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def check_drawing(path: str | Path | None, ending: str) -> None:
+    """Refuse to begin what cannot be finished: a file that is not of this kind, or nothing to draw it with."""
+    if path is None:
+        return
     if Path(path).suffix.lower() != ending:
         raise InputError(f"{path}: expected a name that ends in {ending}")
-    probabilities = np.asarray(probabilities)
-    if probabilities.ndim != 3 or probabilities.shape[1:] != (81, 9) or not len(probabilities):
-        raise InputError(f"probabilities: expected the shape (steps, 81, 9), got {probabilities.shape}")
     try:
+        import matplotlib  # noqa: F401
         import PIL  # noqa: F401
     except ImportError as error:
         raise needs_extra("drawing", "figures") from error
+
+
+def _checked(path: str | Path, ending: str, puzzle: Any, probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    check_drawing(path, ending)
+    probabilities = np.asarray(probabilities)
+    if probabilities.ndim != 3 or probabilities.shape[1:] != (81, 9) or not len(probabilities):
+        raise InputError(f"probabilities: expected the shape (steps, 81, 9), got {probabilities.shape}")
     return as_grids(puzzle)[0], probabilities
 
 
@@ -109,16 +127,25 @@ def _beside(panels: list[Any]) -> Any:
     return sheet
 
 
-def _panel(puzzle: np.ndarray, probabilities: np.ndarray, step: int, last: int) -> Any:
-    """The grid at one step with its caption; at the last step also whether it is solved, and what clashes."""
+def _answer_panel(puzzle: np.ndarray, probabilities: np.ndarray, start: int | None) -> Any:
+    """The most probable digit of every cell after the last step, what clashes marked, and whether that solves it."""
+    answer = np.where(puzzle > 0, puzzle, probabilities[-1].argmax(-1) + 1).astype(np.uint8)
+    last = f"{len(probabilities)} step{'s' * (len(probabilities) != 1)}"
+    if not solves(answer, puzzle)[0]:
+        caption = f"not solved after {last}"
+    else:
+        caption = f"solved in {last}" + ("" if start is None else f", start {start}")
+    return _panel(puzzle, np.eye(9)[answer - 1], caption, clashes(answer)[0])
+
+
+def _panel(puzzle: np.ndarray, chances: np.ndarray | None, caption: str, wrong: np.ndarray | None = None) -> Any:
+    """The grid with nine digits in each cell by their ``chances`` (81, 9), or as before the first step, if None."""
     from PIL import Image, ImageDraw
 
     image = Image.new("RGB", (SIDE, SIDE + CAPTION), PAPER)
     draw = ImageDraw.Draw(image)
-    chances = probabilities[step - 1] if step else np.full((81, 9), 1 / 9)
-    answer = (chances.argmax(-1) + 1).astype(np.uint8)
-    answer = np.where(puzzle > 0, puzzle, answer)
-    wrong = clashes(answer)[0] if step == last else np.zeros(81, dtype=bool)
+    chances = np.full((81, 9), 1 / 9) if chances is None else chances
+    wrong = np.zeros(81, dtype=bool) if wrong is None else wrong
     for cell in range(81):
         left, top = MARGIN + cell % 9 * CELL, MARGIN + cell // 9 * CELL
         if puzzle[cell]:
@@ -131,9 +158,6 @@ def _panel(puzzle: np.ndarray, probabilities: np.ndarray, step: int, last: int) 
         at = MARGIN + line * CELL
         for ends in ((MARGIN, at, SIDE - MARGIN, at), (at, MARGIN, at, SIDE - MARGIN)):
             draw.line(ends, THICK if line % 3 == 0 else THIN, 3 if line % 3 == 0 else 1)
-    caption = f"step {step}"
-    if step == last:
-        caption += " – solved" if solves(answer, puzzle)[0] else " – not solved"
     draw.text((SIDE / 2, SIDE + CAPTION / 2 - 8), caption, WRONG if wrong.any() else INK, _font(17.0, False), "mm")
     return image
 

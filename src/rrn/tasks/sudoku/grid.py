@@ -16,8 +16,10 @@ from rrn.errors import InputError
 Box = tuple[int, int]
 USUAL: Box = (3, 3)
 CELLS = 81
-EMPTY = "0._"
-SEPARATORS = "|-+=│─┼║═╬┃━╋╪╫┆┄ \t\r\n"
+BOXES: dict[int, Box] = {16: (2, 2), 36: (2, 3), 81: USUAL, 256: (4, 4)}
+"""The boxes of Sudokus that can be read and drawn, by their number of cells."""
+SYMBOLS = "123456789ABCDEFG"
+"""How digits are written."""
 
 
 def size_of(box: Box) -> int:
@@ -81,69 +83,70 @@ def as_grids(grids: Any, box: Box = USUAL) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=np.uint8)
 
 
-def clashes(grids: Any) -> np.ndarray:
+def box_of(cells: int) -> Box:
+    """The box of a Sudoku of so many cells."""
+    if cells not in BOXES:
+        raise InputError(f"a grid of {cells} cells: expected {', '.join(map(str, BOXES))}")
+    return BOXES[cells]
+
+
+def clashes(grids: Any, box: Box = USUAL) -> np.ndarray:
     """Which filled cells share a row, column or box with the same digit: bool (n, 81)."""
-    grids = as_grids(grids)
+    grids = as_grids(grids, box)
     clashing = np.zeros(grids.shape, dtype=bool)
-    for unit in units():
+    for unit in units(box):
         members = grids[:, unit]
         same = (members[:, :, None] == members[:, None, :]) & (members[:, :, None] > 0)
         clashing[:, unit] |= same.sum(axis=2) > 1
     return clashing
 
 
-def breaks_a_rule(grids: Any) -> np.ndarray:
+def breaks_a_rule(grids: Any, box: Box = USUAL) -> np.ndarray:
     """Whether any digit stands twice in a row, column or box: bool (n,)."""
-    grids = as_grids(grids)
+    grids = as_grids(grids, box)
     broken = np.zeros(len(grids), dtype=bool)
-    for unit in units():
+    for unit in units(box):
         bits = np.left_shift(1, grids[:, unit], dtype=np.int32)
         bits[bits == 1] = 0
         broken |= np.bitwise_or.reduce(bits, axis=1) != bits.sum(axis=1)
     return broken
 
 
-def describe_clash(grid: Any) -> str | None:
+def describe_clash(grid: Any, box: Box = USUAL) -> str | None:
     """Two cells (rows and columns counted from 1) that share a row, column or box and a digit, or None if none do."""
-    grid = as_grids(grid)[0]
-    for unit in units():
+    grid, n = as_grids(grid, box)[0], size_of(box)
+    for unit in units(box):
         members = grid[unit]
         for place, digit in enumerate(members):
             before = np.flatnonzero(members[:place] == digit)
             if digit and len(before):
                 cells = (unit[before[0]], unit[place])
-                return f"{digit} in " + " and in ".join(f"row {cell // 9 + 1}, column {cell % 9 + 1}" for cell in cells)
+                places = [f"row {cell // n + 1}, column {cell % n + 1}" for cell in cells]
+                return f"{digit} in " + " and in ".join(places)
     return None
 
 
-def is_solved(grids: Any) -> np.ndarray:
+def is_solved(grids: Any, box: Box = USUAL) -> np.ndarray:
     """Whether every cell is filled and no rule broken: bool (n,)."""
-    grids = as_grids(grids)
-    return (grids > 0).all(axis=1) & ~breaks_a_rule(grids)
+    grids = as_grids(grids, box)
+    return (grids > 0).all(axis=1) & ~breaks_a_rule(grids, box)
 
 
-def solves(solutions: Any, puzzles: Any) -> np.ndarray:
+def solves(solutions: Any, puzzles: Any, box: Box = USUAL) -> np.ndarray:
     """Whether each solution is a solved grid that keeps every given of its puzzle: bool (n,)."""
-    solutions, puzzles = as_grids(solutions), as_grids(puzzles)
-    return is_solved(solutions) & ((puzzles == 0) | (puzzles == solutions)).all(axis=1)
+    solutions, puzzles = as_grids(solutions, box), as_grids(puzzles, box)
+    return is_solved(solutions, box) & ((puzzles == 0) | (puzzles == solutions)).all(axis=1)
 
 
-def grid_to_line(grid: Any) -> str:
+def grid_to_line(grid: Any, box: Box = USUAL) -> str:
     """81 characters, ``.`` for an empty cell."""
-    return "".join(str(digit) if digit else "." for digit in as_grids(grid)[0].tolist())
+    return "".join(SYMBOLS[digit - 1] if digit else "." for digit in as_grids(grid, box)[0].tolist())
 
 
-def cells_of(text: str) -> str:
-    """The text without separators and spaces, each way to write an empty cell turned into 0; nothing is checked."""
-    return text.translate(_TO_CELLS)
+def line_to_grid(cells: str) -> np.ndarray:
+    """The grid of a line of digits, uint8 (cells,); whatever is no digit is an empty cell."""
+    return _CODES[np.frombuffer(cells.encode(), np.uint8)]
 
 
-def foreign_character(cells: str) -> str | None:
-    """What is wrong with the first of the `cells_of` a text that is not a digit, or None if all are."""
-    if cells.isascii() and (cells.isdigit() or not cells):
-        return None
-    place = next(place for place, cell in enumerate(cells) if cell not in "0123456789")
-    return f"{cells[place]!r} in place {place + 1} is neither a digit nor an empty cell (0, . or _)"
-
-
-_TO_CELLS = {**{ord(separator): None for separator in SEPARATORS}, **{ord(empty): "0" for empty in EMPTY}}
+_CODES = np.zeros(256, np.uint8)
+_CODES[list(SYMBOLS.encode())] = np.arange(1, len(SYMBOLS) + 1)

@@ -1,6 +1,6 @@
 """Sudoku: puzzles in, the opinion on every cell after every step out."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Response
@@ -9,10 +9,11 @@ from torch import nn
 
 from rrn.errors import InputError
 from rrn.presets import Preset
-from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.examples import EXAMPLES
-from rrn.tasks.sudoku.grid import CELLS, cells_of, describe_clash, foreign_character, grid_to_line
+from rrn.tasks.sudoku.grid import CELLS, describe_clash, grid_to_line, line_to_grid
+from rrn.tasks.sudoku.outcome import work_out
 from rrn.tasks.sudoku.solving import solve
+from rrn.tasks.sudoku.text import entries
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed
 from rrn.web.pool import Pool, answer
@@ -23,12 +24,6 @@ EXTREME = "986.....4.......3..31.9..6...4.5.1..1..6...2..9..81..5.....5.9.......
 IMPOSSIBLE = "986....14.......3..31.9..6...4.5.1..1..6...2..9..81..5.....5.9.........6467......"
 """Of 30,000 that `generate` made from seed 20261115 the one whose search takes most guesses; and the same with one
 more given, which clashes with none and yet leaves no solution."""
-WHY_NOT = {
-    0: "The puzzle has no solution.",
-    1: "The puzzle has a solution; the network did not find it.",
-    2: "The puzzle has several solutions; the network found none of them.",
-}
-
 Puzzle = Annotated[str, Field(max_length=limits.PUZZLE_CHARACTERS)]
 
 
@@ -59,7 +54,8 @@ class SolvedPuzzle(BaseModel):
 
     puzzle: str
     solved: bool
-    reason: str | None = Field(description="Why a puzzle that is not solved is not.")
+    status: Literal["solved", "already solved", "no solution", "not solved"]
+    reason: str | None = Field(description="Why a puzzle is not solved, or was solved before.")
     answer: str = Field(description="81 digits; right only if solved.")
     steps: int = Field(description="Steps of the start that counts: the one that solved it, or the first.")
     starts: int
@@ -80,13 +76,12 @@ class Example(BaseModel):
 
 def read_puzzle(text: str, name: str) -> np.ndarray:
     """The givens, uint8 (81,)."""
-    cells = cells_of(text)
-    wrong = foreign_character(cells)
-    if len(cells) != CELLS:
-        wrong = f"{len(cells)} cells, but a puzzle has {CELLS}"
-    if wrong:
-        raise InputError(f"{name}: {wrong}.")
-    grid = np.frombuffer(cells.encode(), np.uint8) - np.uint8(ord("0"))
+    found = list(entries(text.split("\n"), (CELLS,)))
+    if len(found) != 1:
+        raise InputError(f"{name}: {len(found)} puzzles, where one is expected.")
+    if found[0].wrong:
+        raise InputError(f"{name}: {found[0].wrong}.")
+    grid = line_to_grid(found[0].puzzle)
     clash = describe_clash(grid)
     if clash:
         raise InputError(f"{name} contradicts itself: {clash}.")
@@ -103,40 +98,36 @@ def _solve(network: nn.Module, request: SolveRequest) -> dict[str, Any]:
             f"puzzles × steps are {traced:,}; at most {limits.PROBABILITY_STEPS:,} can be sent with probabilities."
         )
     names = ["The puzzle"] if count == 1 else [f"Puzzle {number}" for number in range(1, count + 1)]
-    puzzles = np.stack([read_puzzle(text, name) for text, name in zip(request.puzzles, names, strict=True)])
-    found = solve(
+    puzzles = [read_puzzle(text, name) for text, name in zip(request.puzzles, names, strict=True)]
+    found = work_out(
         puzzles,
+        network,
         max_steps=request.steps,
         restarts=request.restarts,
         seed=request.seed,
-        network=network,
         trace=True,
+        guesses=limits.SEARCH_GUESSES,
     )
-    assert found.probabilities is not None
     rows = []
-    for row, puzzle in enumerate(puzzles):
-        chances = found.probabilities[: found.steps[row], row]
-        solved = bool(found.valid[row])
+    for outcome in found:
+        solved = np.eye(9)[outcome.answer - 1][None] if outcome.chances is None else outcome.chances
+        reason = outcome.reason and outcome.reason[0].upper() + outcome.reason[1:] + "."
         rows.append(
             {
-                "puzzle": grid_to_line(puzzle),
-                "solved": solved,
-                "reason": None if solved else _why_not(puzzle),
-                "answer": grid_to_line(found.grids[row]),
-                "steps": int(found.steps[row]),
-                "starts": int(found.starts[row]),
-                "confidence": round(float(found.confidence[row]), 4),
-                "grids": ["".join(map(str, digits)) for digits in (chances.argmax(-1) + 1).tolist()],
-                "decided": ((chances.max(-1) >= DECIDED) | (puzzle > 0)).sum(1).tolist(),
-                "probabilities": np.round(chances.astype(float), 3).tolist() if request.probabilities else None,
+                "puzzle": grid_to_line(outcome.puzzle),
+                "solved": outcome.valid,
+                "status": outcome.status,
+                "reason": reason,
+                "answer": grid_to_line(outcome.answer),
+                "steps": outcome.steps,
+                "starts": outcome.starts,
+                "confidence": round(outcome.confidence, 4),
+                "grids": ["".join(map(str, digits)) for digits in (solved.argmax(-1) + 1).tolist()],
+                "decided": ((solved.max(-1) >= DECIDED) | (outcome.puzzle > 0)).sum(1).tolist(),
+                "probabilities": np.round(solved.astype(float), 3).tolist() if request.probabilities else None,
             }
         )
     return {"puzzles": rows}
-
-
-def _why_not(puzzle: np.ndarray) -> str:
-    unknown = "The network found no solution, and whether there is one is hard to say."
-    return WHY_NOT.get(int(count_solutions(puzzle, most_tries=limits.SEARCH_GUESSES)[0]), unknown)
 
 
 def _examples() -> list[dict[str, str]]:
@@ -152,7 +143,7 @@ def _examples() -> list[dict[str, str]]:
 
 def warm_up(network: nn.Module) -> None:
     solve(EXAMPLES[0], network=network, max_steps=4, restarts=1, trace=True)
-    _why_not(np.zeros(CELLS, np.uint8))
+    work_out([np.zeros(CELLS, np.uint8)], network, max_steps=1, restarts=0, guesses=1)
 
 
 def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:

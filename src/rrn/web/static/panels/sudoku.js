@@ -268,10 +268,14 @@ export async function create(info, section) {
     const failed = found.starts === 2 ? "the first" : `the ${found.starts - 1} before it`;
     const start = found.starts > 1 ? ` of start ${found.starts}; ${failed} failed` : "";
     if (found.solved) {
-      told.good("Solved", `In ${found.steps} steps${start}. Every row, column and box holds each digit once.`);
+      told.good("Solved", `In ${found.steps} step${found.steps === 1 ? "" : "s"}${start}. Every row, column and box holds each digit once.`);
       return;
     }
     const marked = clashCount ? ` ${clashCount} cells clash; they are marked.` : "";
+    if (found.status === "no solution") {
+      told.bad("No solution", `${found.reason} This is how far the network came.${marked}`);
+      return;
+    }
     const tried = found.starts > 1 ? `${found.starts} starts of ${STEPS} steps` : `${STEPS} steps`;
     told.bad("Not solved", `After ${tried} the grid still breaks a rule. ${found.reason}${marked}`);
   }
@@ -298,6 +302,11 @@ export async function create(info, section) {
       const result = await latest.run((signal) => post("api/sudoku/solve", asked, signal));
       if (!result) return;
       found = result.puzzles[0];
+      if (found.status === "already solved") {
+        told.good("Already solved", found.reason);
+        solveButton.disabled = false;
+        return;
+      }
       const given = givens.filter(Boolean).length;
       const values = [given, ...found.decided];
       const label = `Cells decided against steps: ${given} before the first step, ${values.at(-1)} after step ${found.steps}.`;

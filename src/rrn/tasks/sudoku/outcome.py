@@ -1,0 +1,112 @@
+"""What becomes of puzzles: solved by the network, solved before, impossible, or not solved, and why."""
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from torch import nn
+
+from rrn.tasks.sudoku.exact import UNKNOWN, count_solutions
+from rrn.tasks.sudoku.grid import USUAL, Box, box_of, is_solved
+from rrn.tasks.sudoku.other_sizes import solve_other_size
+from rrn.tasks.sudoku.solving import RESTARTS, Solved, solve
+
+GUESSES = 100_000
+"""Guesses of the exact search that says whether what was not solved can be."""
+FULL = "the grid is full and breaks no rule"
+NO_SOLUTION = "the puzzle has no solution, as an exact search shows"
+WHY_NOT = {
+    1: "the puzzle has a solution, which the network did not find",
+    2: "the puzzle has several solutions; any of them would have been accepted",
+    UNKNOWN: "whether the puzzle has a solution would take a longer search",
+}
+
+Status = Literal["solved", "already solved", "no solution", "not solved"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one puzzle.
+
+    ``answer`` is the network's, right only if ``valid``; ``steps`` are those of the start that counts, ``chances``
+    (steps, cells, digits) the probabilities after each of them, where asked for. ``starts`` is 0 where the network
+    was not needed. ``reason`` says why a puzzle was not solved, or not by the network.
+    """
+
+    puzzle: np.ndarray
+    answer: np.ndarray
+    status: Status
+    steps: int = 0
+    starts: int = 0
+    confidence: float = 1.0
+    reason: str | None = None
+    chances: np.ndarray | None = None
+
+    @property
+    def valid(self) -> bool:
+        return self.status in ("solved", "already solved")
+
+    @property
+    def box(self) -> Box:
+        return box_of(len(self.puzzle))
+
+
+def work_out(
+    puzzles: list[np.ndarray],
+    network: nn.Module,
+    *,
+    max_steps: int = 128,
+    restarts: int = RESTARTS,
+    seed: int = 0,
+    trace: bool = False,
+    guesses: int = GUESSES,
+) -> list[Outcome]:
+    """Solve puzzles, which may be of several sizes, in their order.
+
+    Each gets one clean start. Of those it did not solve an exact search of so many ``guesses`` says whether they can
+    be solved at all; only those that can, or may, get ``restarts``.
+    """
+    wanted: dict[str, Any] = {"network": network, "max_steps": max_steps, "seed": seed, "trace": trace}
+    return [
+        outcome
+        for cells, some in itertools.groupby(puzzles, key=len)
+        for outcome in _of_one_size(np.stack(list(some)), box_of(cells), restarts, guesses, wanted)
+    ]
+
+
+def _of_one_size(puzzles: np.ndarray, box: Box, restarts: int, guesses: int, wanted: dict[str, Any]) -> list[Outcome]:
+    results = [Outcome(puzzle, puzzle, "already solved", reason=FULL) for puzzle in puzzles]
+    _run(puzzles, np.flatnonzero(~is_solved(puzzles, box)), box, results, {**wanted, "restarts": 0})
+    failed = np.array([row for row, outcome in enumerate(results) if not outcome.valid], dtype=np.int64)
+    if not len(failed):
+        return results
+    counts = count_solutions(puzzles[failed], box=box, most_tries=guesses)
+    if restarts:
+        _run(puzzles, failed[counts != 0], box, results, {**wanted, "restarts": restarts})
+    for row, count in zip(failed, counts, strict=True):
+        if count == 0:
+            results[row] = replace(results[row], status="no solution", reason=NO_SOLUTION)
+        elif not results[row].valid:
+            results[row] = replace(results[row], reason=WHY_NOT[int(count)])
+    return results
+
+
+def _run(puzzles: np.ndarray, rows: np.ndarray, box: Box, results: list[Outcome], wanted: dict[str, Any]) -> None:
+    if not len(rows):
+        return
+    found = solve(puzzles[rows], **wanted) if box == USUAL else solve_other_size(puzzles[rows], box, **wanted)
+    for place, row in enumerate(rows):
+        results[row] = _outcome(puzzles[row], found, place)
+
+
+def _outcome(puzzle: np.ndarray, found: Solved, place: int) -> Outcome:
+    return Outcome(
+        puzzle,
+        found.grids[place],
+        "solved" if found.valid[place] else "not solved",
+        int(found.steps[place]),
+        int(found.starts[place]),
+        float(found.confidence[place]),
+        chances=None if found.probabilities is None else found.probabilities[: found.steps[place], place],
+    )
