@@ -1,4 +1,4 @@
-"""For those who want no training loop: `RRNClassifier`, with the manners of a scikit-learn estimator.
+"""For those who want no training loop: `RRNClassifier` and `RRNRegressor`, with the manners of scikit-learn estimators.
 
 >>> from rrn import RRNClassifier
 >>> classifier = RRNClassifier(hidden=32, steps=8).fit(graphs, labels)  # doctest: +SKIP
@@ -8,10 +8,13 @@ scikit-learn itself is not needed; where it is installed, ``clone``, ``cross_val
 """
 
 import copy
-import inspect
+import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal, Self, cast
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -19,93 +22,83 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
+import rrn
 from rrn.errors import InputError
-from rrn.graphs import from_networkx, from_pyg
-from rrn.losses import every_step, last_step
+from rrn.graphs import Aggregate
+from rrn.losses import IGNORE, cross_entropy, every_step, known, last_step, squared_error
 from rrn.network import RRN
+from rrn.samples import Asked, Sample, as_arrays, join, read_samples, read_weights, shaped, what_is_asked, widths
+from rrn.storage import write_json
 
-Loss = Literal["every", "last"]
+FILE = "estimator.json"
 
 
-class RRNClassifier:
-    """Classifies the nodes of graphs, or whole graphs, with a recurrent relational network.
+@dataclass(kw_only=True, eq=False, repr=False)
+class _Estimator(ABC):
+    """What `RRNClassifier` and `RRNRegressor` share: all but what labels are."""
 
-    A *graph* is ``(x, edge_index)`` or ``(x, edge_index, edge_attr)`` of arrays or tensors (`RRN.forward` says their
-    shapes), a networkx graph with a node attribute ``"x"``, or a PyTorch Geometric ``Data``. *Labels* are one array a
-    graph, of a label a node, or one label a graph; which of the two it is, is seen from them. Labels may be of any
-    type that sorts. With node labels, -1 means "not known" in integer labels: such a node is neither trained on nor
-    scored.
+    hidden: int = 64
+    steps: int = 8
+    predict_steps: int | None = None
+    message_layers: int = 1
+    update: Literal["lstm", "gru", "mlp"] = "lstm"
+    aggregate: tuple[Aggregate, ...] = ("sum",)
+    readout: Literal["auto", "node", "graph", "edge"] = "auto"
+    readout_layers: int = 0
+    dropout: float = 0.0
+    loss: Literal["every", "last"] = "every"
+    lr: float = 3e-3
+    weight_decay: float = 1e-4
+    batch_size: int = 32
+    epochs: int = 100
+    validation_fraction: float = 0.1
+    patience: int = 15
+    warm_start: bool = False
+    node_attribute: str = "x"
+    edge_attribute: str | None = None
+    seed: int = 0
+    device: str = "cpu"
+    progress: bool = True
 
-    Args:
-        hidden: units of the state, the messages and every layer.
-        steps: steps of message passing in training.
-        predict_steps: steps when predicting; None: as many as in training.
-        message_layers: ReLU layers of the message function.
-        update: the node function: "lstm", "gru" or "mlp".
-        loss: the steps that have a loss, "every" or "last".
-        lr: learning rate at the start; it falls to 0 along a cosine.
-        weight_decay: of the weight matrices.
-        batch_size: graphs an update.
-        epochs: rounds through all graphs, at most.
-        validation_fraction: share of the graphs kept apart to decide when to stop; 0: none, all epochs are run.
-        patience: epochs without a better validation loss before training stops. The best epoch's weights are kept.
-        seed: of the weights, the split and the order of graphs.
-        device: where to compute.
-        progress: show a bar on standard error, if it is a terminal.
+    _several: ClassVar[bool] = False
+    """Whether one label may be several numbers."""
 
-    Attributes:
-        network_: the trained `RRN`.
-        classes_: the labels, sorted; column c of `predict_proba` is ``classes_[c]``.
-        per_node_: whether labels are of nodes.
-        history_: of each epoch ``loss``, ``validation_loss`` and ``validation_accuracy`` (the last two with a split).
-    """
+    @staticmethod
+    @abstractmethod
+    def _criterion(outputs: Tensor, targets: Tensor, /) -> Tensor: ...
 
-    _estimator_type = "classifier"
+    @abstractmethod
+    def _learn_labels(self, samples: list[Sample], arrays: list[np.ndarray], weights: list[Tensor]) -> list[Tensor]:
+        """Targets of all samples; sets what is known of labels from now on."""
 
-    def __init__(
-        self,
-        *,
-        hidden: int = 64,
-        steps: int = 8,
-        predict_steps: int | None = None,
-        message_layers: int = 1,
-        update: Literal["lstm", "gru", "mlp"] = "lstm",
-        loss: Loss = "every",
-        lr: float = 3e-3,
-        weight_decay: float = 1e-4,
-        batch_size: int = 32,
-        epochs: int = 100,
-        validation_fraction: float = 0.1,
-        patience: int = 15,
-        seed: int = 0,
-        device: str = "cpu",
-        progress: bool = True,
-    ) -> None:
-        self.hidden = hidden
-        self.steps = steps
-        self.predict_steps = predict_steps
-        self.message_layers = message_layers
-        self.update = update
-        self.loss = loss
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.seed = seed
-        self.device = device
-        self.progress = progress
+    @abstractmethod
+    def _width(self) -> int:
+        """Outputs per answer."""
+
+    @abstractmethod
+    def _figure(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
+        """What is shown of answers to graphs that were kept apart."""
+
+    @abstractmethod
+    def _fitted(self) -> dict[str, Any]:
+        """What is known of labels, as JSON."""
+
+    @abstractmethod
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        """What `_fitted` wrote."""
+
+    # The manners of scikit-learn.
 
     @classmethod
     def _names(cls) -> list[str]:
-        return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+        return sorted(field.name for field in fields(cls))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor."""
         return {name: getattr(self, name) for name in self._names()}
 
     def set_params(self, **params: Any) -> Self:
+        """Change arguments of the constructor."""
         for name, value in params.items():
             if name not in self._names():
                 raise InputError(f"{name}: no such parameter; there are {', '.join(self._names())}")
@@ -113,9 +106,313 @@ class RRNClassifier:
         return self
 
     def __repr__(self) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
-        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v != defaults[k].default]
+        defaults = {field.name: field.default for field in fields(self)}
+        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name]]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "network_")
+
+    # Training.
+
+    def fit(self, graphs: Sequence[Any], labels: Sequence[Any], sample_weight: Sequence[Any] | None = None) -> Self:
+        """Train on graphs and their labels.
+
+        ``sample_weight`` is how much each graph counts: one number per graph, or one array per graph of a number per
+        label. With ``warm_start`` training goes on from the network that is there, else it starts with a new one.
+        """
+        self._check_settings()
+        samples = self._read(graphs)
+        if not samples:
+            raise InputError("graphs: expected at least one, got none")
+        arrays = as_arrays(labels, samples)
+        going_on = self.warm_start and hasattr(self, "network_")
+        if not going_on:
+            seen = what_is_asked(arrays, samples, self._several)
+            self.readout_: Asked = seen if self.readout == "auto" else self.readout
+            self.types_ = samples[0].types
+            self.history_: list[dict[str, float]] = []
+        if self.dropout and self.readout_ != "edge" and not self.readout_layers:
+            raise InputError("dropout: it is in the ReLU layers of the readout; give it some with readout_layers=1")
+        weights = read_weights(sample_weight, samples, self.readout_)
+        targets = self._learn_labels(samples, arrays, weights)
+        weights = self._weigh(targets, weights)
+        training, validation = self._split(targets)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            network = self._new_network(samples[0])
+            if not going_on:
+                self.network_ = network.to(self.device)
+            elif network.settings != self.network_.settings:
+                changed = [f"{k}={v}" for k, v in network.settings.items() if v != self.network_.settings[k]]
+                raise InputError(f"warm_start: the network was not made for {', '.join(changed)}; fit a new one")
+            self._train(samples, targets, weights, training, validation)
+        self.network_.eval()
+        return self
+
+    def _new_network(self, sample: Sample) -> RRN:
+        features, edge_features = widths(sample)
+        return RRN(
+            features,
+            self.hidden,
+            self._width(),
+            edge_features=edge_features,
+            message_layers=self.message_layers,
+            update=self.update,
+            aggregate=self.aggregate,
+            readout=self.readout_,
+            readout_layers=self.readout_layers,
+            dropout=self.dropout,
+        )
+
+    def _worth(self, targets: list[Tensor]) -> list[Tensor]:
+        """How much each target counts, whatever its graph."""
+        return [torch.ones(len(target)) for target in targets]
+
+    def _weigh(self, targets: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
+        """How much each answer counts: 1 in the mean, so that weights do not change the learning rate."""
+        both = [weight * worth for weight, worth in zip(weights, self._worth(targets), strict=True)]
+        mean = torch.cat(both)[_any_known(torch.cat(targets))].mean()
+        return [each / mean for each in both]
+
+    def _split(self, targets: list[Tensor]) -> tuple[np.ndarray, list[int]]:
+        order = np.random.default_rng(self.seed).permutation(len(targets))
+        kept_apart = round(self.validation_fraction * len(targets)) if self.validation_fraction else 0
+        if self.validation_fraction and not 0 < kept_apart < len(targets):
+            raise InputError(
+                f"validation_fraction: {self.validation_fraction} of {len(targets)} graphs leaves none to "
+                f"{'validate' if kept_apart == 0 else 'train'} on; give more graphs, or validation_fraction=0"
+            )
+        training, validation = order[kept_apart:], order[:kept_apart].tolist()
+        for name, rows in (("train on", training.tolist()), ("validate on", validation)):
+            if rows and not any(known(targets[row]).any() for row in rows):
+                raise InputError(f"labels: none is known of the {len(rows)} graphs to {name}")
+        return training, validation
+
+    def _train(
+        self,
+        samples: list[Sample],
+        targets: list[Tensor],
+        weights: list[Tensor],
+        training: np.ndarray,
+        validation: list[int],
+    ) -> None:
+        network, rng = self.network_, np.random.default_rng([self.seed, 1])
+        optimizer = torch.optim.AdamW(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
+        updates = math.ceil(len(training) / self.batch_size) * self.epochs
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates)
+        best, best_weights, since = math.inf, network.state_dict(), 0
+        console = Console(stderr=True)
+        columns = (TextColumn("training"), BarColumn(), TextColumn("{task.fields[status]}"), TimeRemainingColumn())
+        with Progress(*columns, console=console, disable=not (self.progress and console.is_terminal)) as bar:
+            line = bar.add_task("", total=self.epochs, status="")
+            for _ in range(self.epochs):
+                network.train()
+                losses = []
+                shuffled = rng.permutation(training)
+                for low in range(0, len(shuffled), self.batch_size):
+                    rows = shuffled[low : low + self.batch_size].tolist()
+                    loss = self._loss(self._outputs(samples, rows, self.steps), targets, weights, rows)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+                    optimizer.step()
+                    schedule.step()
+                    losses.append(loss.item())
+                figures = {"loss": float(np.mean(losses))}
+                if validation:
+                    figures |= self._validate(samples, targets, weights, validation)
+                    since += 1
+                    if figures["validation_loss"] < best:
+                        best, best_weights, since = figures["validation_loss"], copy.deepcopy(network.state_dict()), 0
+                self.history_.append(figures)
+                status = "  ".join(f"{name} {value:.4f}" for name, value in figures.items())
+                bar.update(line, advance=1, status=status)
+                if since >= self.patience:
+                    break
+        if validation:
+            network.load_state_dict(best_weights)
+
+    def _loss(self, outputs: Tensor, targets: list[Tensor], weights: list[Tensor], rows: list[int]) -> Tensor:
+        """The weighted losses over the *number* of answers: weights count from batch to batch, not within one alone."""
+        expected, share = (torch.cat([values[row] for row in rows]).to(self.device) for values in (targets, weights))
+        loss = every_step if self.loss == "every" else last_step
+        counts = _any_known(expected)
+        mean_weight = share[counts].mean() if counts.any() else 1.0
+        return loss(outputs, expected, weights=share, criterion=self._criterion) * mean_weight
+
+    def _validate(
+        self, samples: list[Sample], targets: list[Tensor], weights: list[Tensor], rows: list[int]
+    ) -> dict[str, float]:
+        self.network_.eval()
+        total, count, answers = 0.0, 0, []
+        with torch.inference_mode():
+            for low in range(0, len(rows), self.batch_size):
+                part = rows[low : low + self.batch_size]
+                outputs = self._outputs(samples, part, self.steps)
+                known_here = sum(int(known(targets[row]).sum()) for row in part)
+                total += self._loss(outputs, targets, weights, part).item() * known_here
+                count += known_here
+                answers.append(outputs[-1].cpu())
+        figure = self._figure(torch.cat(answers), torch.cat([targets[row] for row in rows]))
+        return {"validation_loss": total / count, **figure}
+
+    def _outputs(self, samples: list[Sample], rows: list[int], steps: int) -> Tensor:
+        joined = join([samples[row] for row in rows], self.readout_, self.device)
+        outputs = self.network_(joined.x, joined.edge_index, joined.edge_attr, joined.batch, steps=steps)
+        return joined.pooled(outputs)
+
+    # Answering.
+
+    def _answers(self, graphs: Sequence[Any]) -> list[np.ndarray]:
+        """The outputs of the last step, (answers, width) per graph."""
+        network = self._network()
+        samples = self._read(graphs)
+        for number, sample in enumerate(samples):
+            if widths(sample) != (network.features, network.edge_features):
+                raise InputError(
+                    f"graph {number}: expected {network.features} features per node and {network.edge_features} per "
+                    "edge, as in training"
+                )
+            if sample.types != self.types_:
+                raise InputError(f"graph {number}: expected types {self.types_}, as in training, got {sample.types}")
+        network.eval()
+        answers: list[np.ndarray] = []
+        with torch.inference_mode():
+            for low in range(0, len(samples), self.batch_size):
+                rows = list(range(low, min(low + self.batch_size, len(samples))))
+                outputs = self._outputs(samples, rows, self.predict_steps or self.steps)[-1].cpu().numpy()
+                ends = np.cumsum([samples[row].how_many(self.readout_) for row in rows])
+                answers.extend(np.split(outputs, ends[:-1]))
+        return answers
+
+    def _as_asked(self, answers: list[np.ndarray]) -> Any:
+        """A list of arrays, one per graph; or one array, if each graph has one answer."""
+        return np.concatenate(answers) if self.readout_ == "graph" and answers else answers
+
+    def _network(self) -> RRN:
+        if not hasattr(self, "network_"):
+            raise InputError(f"this {type(self).__name__} is not fitted; call fit(graphs, labels) first")
+        return self.network_
+
+    def _for_score(
+        self, graphs: Sequence[Any], labels: Sequence[Any], sample_weight: Sequence[Any] | None, width: tuple[int, ...]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """All labels and their weights, (answers, *width) and (answers,)."""
+        samples = self._read(graphs)
+        arrays = as_arrays(labels, samples)
+        every = [
+            shaped(array, sample, self.readout_, width, number)
+            for number, (array, sample) in enumerate(zip(arrays, samples, strict=True))
+        ]
+        return np.concatenate(every), torch.cat(read_weights(sample_weight, samples, self.readout_)).numpy()
+
+    # Files.
+
+    def save(self, folder: str | Path) -> None:
+        """Write a fitted estimator: ``estimator.json`` beside what `RRN.save_pretrained` writes of its network.
+
+        No pickle, so the folder can be handed on; `RRN.from_pretrained` reads the network alone from it.
+        """
+        network = self._network()
+        about = {
+            "rrn": rrn.__version__,
+            "estimator": type(self).__name__,
+            "parameters": {name: _to_json(value) for name, value in self.get_params().items()},
+            "readout": self.readout_,
+            "types": self.types_,
+            "history": self.history_,
+            "fitted": self._fitted(),
+        }
+        network.save_pretrained(folder)
+        write_json(Path(folder) / FILE, about)
+
+    @classmethod
+    def load(cls, folder: str | Path, **params: Any) -> Self:
+        """What `save` wrote; ``params`` replace arguments of the constructor, such as ``device="cpu"``."""
+        path = Path(folder) / FILE
+        try:
+            about = json.loads(path.read_text())
+            kind, saved = about["estimator"], {name: _from_json(value) for name, value in about["parameters"].items()}
+            if kind != cls.__name__:
+                raise InputError(f"{folder}: holds {kind}, not {cls.__name__}; load it with {kind}.load")
+            estimator = cls(**saved).set_params(**params)
+            estimator.readout_, estimator.history_ = about["readout"], about["history"]
+            estimator.types_ = tuple(_from_json(kind) for kind in about["types"])
+            estimator._restore(about["fitted"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{path}: not an estimator that was saved ({error})") from error
+        estimator.network_ = RRN.from_pretrained(folder).to(estimator.device)
+        return estimator
+
+    # What goes in.
+
+    def _read(self, graphs: Sequence[Any]) -> list[Sample]:
+        return read_samples(graphs, self.node_attribute, self.edge_attribute, type(self).__name__)
+
+    def _check_settings(self) -> None:
+        for name in ("hidden", "steps", "message_layers", "batch_size", "epochs", "patience"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        for name in ("validation_fraction", "dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"{name}: expected from 0 to below 1, got {getattr(self, name)}")
+        choices = {"loss": ("every", "last"), "readout": ("auto", *get_args(Asked))}
+        for name, values in choices.items():
+            if getattr(self, name) not in values:
+                *others, last = (repr(value) for value in values)
+                raise InputError(f"{name}: expected {', '.join(others)} or {last}, got {getattr(self, name)!r}")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RRNClassifier(_Estimator):
+    """Classifies the nodes of graphs, their edges, or whole graphs, with a recurrent relational network.
+
+    A *graph* is ``(x, edge_index)`` or ``(x, edge_index, edge_attr)`` of arrays or tensors (`RRN.forward` says their
+    shapes), a networkx graph, or a PyTorch Geometric ``Data`` or ``HeteroData``. *Labels* are one array per graph, of
+    one label per node (or per edge, with ``readout="edge"``), or one label per graph. Labels may be integers, words or
+    booleans. -100 means "not known", in labels of nodes and edges -1 too: such a label is neither learned from nor
+    scored. An undirected networkx graph has one label per edge, in the order of ``graph.edges``.
+
+    Args:
+        hidden: units of the state, the messages and every layer.
+        steps: steps of message passing in training.
+        predict_steps: steps when predicting; None: as many as in training.
+        message_layers: ReLU layers of the message function.
+        update: the node function: "lstm", "gru" or "mlp".
+        aggregate: how messages are collected: ("sum",), ("max",), ("mean",), or several side by side.
+        readout: what labels are of: "node", "graph", "edge"; "auto": seen from them, nodes or graphs.
+        readout_layers: ReLU layers of the readout; with "edge" at least one.
+        dropout: share dropped in the last of them.
+        loss: the steps that have a loss, "every" or "last".
+        lr: learning rate at the start; it falls to 0 along a cosine.
+        weight_decay: of the weight matrices.
+        batch_size: graphs per update.
+        epochs: rounds through all graphs, at most.
+        validation_fraction: share of the graphs kept apart to decide when to stop; 0: none, all epochs are run.
+        patience: epochs without a better validation loss before training stops. The best epoch's weights are kept.
+        warm_start: let `fit` go on from the network of the last one.
+        node_attribute: of networkx graphs, the attribute that holds a node's features.
+        edge_attribute: the same of edges; None: ``"x"`` if they have it.
+        seed: of the weights, the split and the order of graphs.
+        device: where to compute.
+        progress: show a bar on standard error, if it is a terminal.
+        class_weight: how much the labels of each class count: a dictionary (1 where it says nothing), or "balanced":
+            so that all classes count the same.
+
+    Attributes:
+        network_: the trained `RRN`.
+        classes_: the labels, sorted; column c of `predict_proba` is ``classes_[c]``.
+        readout_: what labels are of.
+        history_: of each epoch ``loss``, ``validation_loss`` and ``validation_accuracy`` (the last two with a split).
+    """
+
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+
+    _estimator_type = "classifier"
+    _criterion = staticmethod(cross_entropy)
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn asks of a classifier; called by scikit-learn alone."""
@@ -128,238 +425,211 @@ class RRNClassifier:
             input_tags=InputTags(two_d_array=False),
         )
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "network_")
-
-    def fit(self, graphs: Sequence[Any], labels: Sequence[Any]) -> Self:
-        """Train a new network on graphs and their labels."""
-        self._check_settings()
-        samples = [_as_graph(graph, number) for number, graph in enumerate(graphs)]
-        targets = self._encode_labels(samples, labels)
-        order = np.random.default_rng(self.seed).permutation(len(samples))
-        kept_apart = round(self.validation_fraction * len(samples)) if self.validation_fraction else 0
-        if self.validation_fraction and not 0 < kept_apart < len(samples):
-            raise InputError(
-                f"validation_fraction: {self.validation_fraction} of {len(samples)} graphs leaves none to "
-                f"{'validate' if kept_apart == 0 else 'train'} on; give more graphs, or validation_fraction=0"
-            )
-        validation, training = order[:kept_apart].tolist(), order[kept_apart:]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            self.network_ = RRN(
-                features=samples[0][0].shape[1],
-                hidden=self.hidden,
-                outputs=len(self.classes_),
-                edge_features=0 if samples[0][2] is None else samples[0][2].shape[1],
-                message_layers=self.message_layers,
-                update=self.update,
-                readout="node" if self.per_node_ else "graph",
-            ).to(self.device)
-            self._train(samples, targets, training, validation)
-        self.network_.eval()
-        return self
-
-    def _train(
-        self, samples: "list[_Graph]", targets: list[Tensor], training: np.ndarray, validation: list[int]
-    ) -> None:
-        network, rng = self.network_, np.random.default_rng([self.seed, 1])
-        optimizer = torch.optim.AdamW(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
-        updates = math.ceil(len(training) / self.batch_size) * self.epochs
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates)
-        best, best_weights, since = math.inf, network.state_dict(), 0
-        self.history_: list[dict[str, float]] = []
-        console = Console(stderr=True)
-        columns = (TextColumn("training"), BarColumn(), TextColumn("{task.fields[status]}"), TimeRemainingColumn())
-        with Progress(*columns, console=console, disable=not (self.progress and console.is_terminal)) as bar:
-            line = bar.add_task("", total=self.epochs, status="")
-            for _ in range(self.epochs):
-                network.train()
-                losses = []
-                shuffled = rng.permutation(training)
-                for low in range(0, len(shuffled), self.batch_size):
-                    rows = shuffled[low : low + self.batch_size].tolist()
-                    outputs, expected = self._outputs(samples, rows, self.steps), self._expected(targets, rows)
-                    loss = self._loss(outputs, expected)
-                    optimizer.zero_grad()
-                    loss.backward()
-                    torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-                    optimizer.step()
-                    schedule.step()
-                    losses.append(loss.item())
-                figures = {"loss": float(np.mean(losses))}
-                if validation:
-                    figures |= self._validate(samples, targets, validation)
-                    since += 1
-                    if figures["validation_loss"] < best:
-                        best, best_weights, since = figures["validation_loss"], copy.deepcopy(network.state_dict()), 0
-                self.history_.append(figures)
-                status = "  ".join(f"{name} {value:.4f}" for name, value in figures.items())
-                bar.update(line, advance=1, status=status)
-                if since >= self.patience:
-                    break
-        if validation:
-            network.load_state_dict(best_weights)
-
-    def _validate(self, samples: "list[_Graph]", targets: list[Tensor], rows: list[int]) -> dict[str, float]:
-        self.network_.eval()
-        losses, right, count = 0.0, 0, 0
-        with torch.inference_mode():
-            for low in range(0, len(rows), self.batch_size):
-                part = rows[low : low + self.batch_size]
-                outputs, expected = self._outputs(samples, part, self.steps), self._expected(targets, part)
-                known = expected >= 0
-                losses += self._loss(outputs, expected).item() * int(known.sum())
-                right += int((outputs[-1].argmax(-1) == expected)[known].sum())
-                count += int(known.sum())
-        return {"validation_loss": losses / max(count, 1), "validation_accuracy": right / max(count, 1)}
+    @property
+    def per_node_(self) -> bool:
+        """Whether labels are of nodes."""
+        return self.readout_ == "node"
 
     def predict_proba(self, graphs: Sequence[Any]) -> Any:
-        """Probabilities of the classes: with node labels a list of arrays (nodes, classes), else (graphs, classes)."""
-        samples = [_as_graph(graph, number) for number, graph in enumerate(graphs)]
-        network = self._fitted()
-        for number, (x, _, edge_attr) in enumerate(samples):
-            if x.shape[1] != network.features or (edge_attr is None) != (network.edge_features == 0):
-                raise InputError(
-                    f"graph {number}: expected {network.features} features a node and {network.edge_features} an edge, "
-                    "as in training"
-                )
-        network.eval()
-        parts: list[np.ndarray] = []
-        steps = self.predict_steps or self.steps
-        with torch.inference_mode():
-            for low in range(0, len(samples), self.batch_size):
-                rows = list(range(low, min(low + self.batch_size, len(samples))))
-                chances = self._outputs(samples, rows, steps)[-1].softmax(-1).cpu().numpy()
-                if not self.per_node_:
-                    parts.append(chances)
-                    continue
-                ends = np.cumsum([len(samples[row][0]) for row in rows])
-                parts.extend(np.split(chances, ends[:-1]))
-        return parts if self.per_node_ else np.concatenate(parts)
+        """Probabilities of the classes: (graphs, classes), or a list of arrays (answers, classes), one per graph."""
+        return self._as_asked([_softmax(each) for each in self._answers(graphs)])
 
     def predict(self, graphs: Sequence[Any]) -> Any:
-        """The likeliest labels: with node labels a list of arrays (nodes,), else an array (graphs,)."""
-        chances = self.predict_proba(graphs)
-        if self.per_node_:
-            return [self.classes_[each.argmax(-1)] for each in chances]
-        return self.classes_[chances.argmax(-1)]
+        """The likeliest labels: an array (graphs,), or a list of arrays (answers,), one per graph."""
+        return self._as_asked([self.classes_[each.argmax(-1)] for each in self._answers(graphs)])
 
-    def score(self, graphs: Sequence[Any], labels: Sequence[Any]) -> float:
-        """The share of labels predicted rightly, over all nodes or all graphs."""
+    def score(self, graphs: Sequence[Any], labels: Sequence[Any], sample_weight: Sequence[Any] | None = None) -> float:
+        """The share of labels predicted rightly, over all that are known."""
         predicted = self.predict(graphs)
-        if not self.per_node_:
-            return float(np.mean(predicted == np.asarray(labels)))
-        right = count = 0
-        for mine, theirs in zip(predicted, labels, strict=True):
-            known = _known(np.asarray(theirs))
-            right += int((mine == np.asarray(theirs))[known].sum())
-            count += int(known.sum())
-        return right / max(count, 1)
+        expected, weights = self._for_score(graphs, labels, sample_weight, ())
+        right = expected == (predicted if self.readout_ == "graph" else np.concatenate(predicted))
+        weights = weights * self._known(expected)
+        return float((right * weights).sum() / weights.sum()) if weights.sum() else math.nan
 
-    def _fitted(self) -> RRN:
-        if not hasattr(self, "network_"):
-            raise InputError("this RRNClassifier is not fitted; call fit(graphs, labels) first")
-        return self.network_
+    def _known(self, labels: np.ndarray) -> np.ndarray:
+        unknown = (IGNORE,) if self.readout_ == "graph" else (IGNORE, -1)
+        return ~np.isin(labels, unknown) if np.issubdtype(labels.dtype, np.integer) else np.ones(labels.shape, bool)
 
-    def _check_settings(self) -> None:
-        for name in ("hidden", "steps", "message_layers", "batch_size", "epochs", "patience"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}: expected at least 1, got {getattr(self, name)}")
-        if not 0 <= self.validation_fraction < 1:
-            raise InputError(f"validation_fraction: expected from 0 to below 1, got {self.validation_fraction}")
-        if self.loss not in ("every", "last"):
-            raise InputError(f"loss: expected 'every' or 'last', got {self.loss!r}")
-
-    def _encode_labels(self, samples: "list[_Graph]", labels: Sequence[Any]) -> list[Tensor]:
-        if not samples:
-            raise InputError("graphs: expected at least one, got none")
-        if len(labels) != len(samples):
-            raise InputError(f"labels: expected one entry a graph, so {len(samples)}, got {len(labels)}")
-        for number, (x, _, edge_attr) in enumerate(samples):
-            first_x, _, first_attr = samples[0]
-            same_edges = (edge_attr is None) == (first_attr is None) and (
-                edge_attr is None or first_attr is None or edge_attr.shape[1] == first_attr.shape[1]
-            )
-            if x.shape[1] != first_x.shape[1] or not same_edges:
-                raise InputError(f"graph {number}: has other numbers of node or edge features than graph 0")
-        arrays = [np.atleast_1d(np.asarray(label)) for label in labels]
-        self.per_node_ = any(np.ndim(label) for label in labels)
-        for number, (array, (x, _, _)) in enumerate(zip(arrays, samples, strict=True)):
-            expected = (len(x),) if self.per_node_ else (1,)
-            if array.shape != expected:
-                raise InputError(f"labels of graph {number}: expected shape {expected}, got {array.shape}")
-        every = np.concatenate(arrays)
-        self.classes_ = np.unique(every[_known(every)] if self.per_node_ else every)
-        if len(self.classes_) < 2:
-            raise InputError(f"labels: expected at least two classes, got {self.classes_.tolist()}")
-        encoded = []
-        for array in arrays:
-            index = np.searchsorted(self.classes_, array)
-            if self.per_node_:
-                index = np.where(_known(array), index, -1)
-            encoded.append(torch.from_numpy(index.astype(np.int64)))
-        return encoded
-
-    def _outputs(self, samples: "list[_Graph]", rows: list[int], steps: int) -> Tensor:
-        chosen = [samples[row] for row in rows]
-        sizes = torch.tensor([len(x) for x, _, _ in chosen])
-        offsets = sizes.cumsum(0) - sizes
-        x = torch.cat([x for x, _, _ in chosen])
-        edges = torch.cat([edge_index + offset for (_, edge_index, _), offset in zip(chosen, offsets, strict=True)], 1)
-        attributes = [edge_attr for _, _, edge_attr in chosen if edge_attr is not None]
-        edge_attr = torch.cat(attributes).to(self.device) if attributes else None
-        batch = torch.arange(len(chosen)).repeat_interleave(sizes)
-        return self.network_(x.to(self.device), edges.to(self.device), edge_attr, batch.to(self.device), steps=steps)
-
-    def _expected(self, targets: list[Tensor], rows: list[int]) -> Tensor:
-        return torch.cat([targets[row] for row in rows]).to(self.device)
-
-    def _loss(self, outputs: Tensor, expected: Tensor) -> Tensor:
-        known = expected >= 0
-        if not known.any():
-            return outputs.sum() * 0
-        return (every_step if self.loss == "every" else last_step)(outputs[:, known], expected[known])
-
-
-_Graph = tuple[Tensor, Tensor, Tensor | None]
-
-
-def _known(labels: np.ndarray) -> np.ndarray:
-    return labels != -1 if np.issubdtype(labels.dtype, np.integer) else np.ones(labels.shape, bool)
-
-
-def _as_graph(graph: Any, number: int) -> _Graph:
-    try:
-        if hasattr(graph, "nodes") and hasattr(graph, "edges"):
-            parts = from_networkx(graph, edge_features=_edge_attribute(graph))
-        elif hasattr(graph, "edge_index"):
-            parts = from_pyg(graph)
-        elif isinstance(graph, tuple | list) and len(graph) in (2, 3):
-            edge_attr = graph[2] if len(graph) == 3 else None
-            parts = {
-                "x": torch.as_tensor(graph[0], dtype=torch.float32),
-                "edge_index": torch.as_tensor(graph[1]).long().reshape(2, -1),
-                "edge_attr": None if edge_attr is None else torch.as_tensor(edge_attr, dtype=torch.float32),
-            }
+    def _learn_labels(self, samples: list[Sample], arrays: list[np.ndarray], weights: list[Tensor]) -> list[Tensor]:
+        labels = []
+        for number, (array, sample) in enumerate(zip(arrays, samples, strict=True)):
+            if array.dtype.kind in "fc":
+                raise InputError(
+                    f"labels of graph {number}: expected classes (integers, words or booleans), got {array.dtype}; "
+                    "for numbers there is RRNRegressor"
+                )
+            labels.append(shaped(array, sample, self.readout_, (), number))
+        every = np.concatenate(labels)
+        try:
+            classes = np.unique(every[self._known(every)])
+        except TypeError as error:
+            raise InputError(f"labels: expected classes that sort ({error})") from error
+        if self.warm_start and hasattr(self, "network_"):
+            more = sorted(set(classes.tolist()) - set(self.classes_.tolist()))
+            if more:
+                raise InputError(f"warm_start: the network was not made for classes {more}; fit a new one")
+        elif len(classes) < 2:
+            raise InputError(f"labels: expected at least two classes, got {len(classes)} class: {classes.tolist()}")
         else:
-            raise InputError(
-                "expected (x, edge_index), (x, edge_index, edge_attr), a networkx graph or a PyTorch Geometric Data, "
-                f"got {type(graph).__name__}"
-            )
-    except (InputError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"graph {number}: {error}") from error
-    x, edge_index, edge_attr = cast(Tensor, parts["x"]), cast(Tensor, parts["edge_index"]), parts["edge_attr"]
-    if x.dim() != 2 or len(x) == 0:
-        raise InputError(f"graph {number}: expected x of shape (nodes, features), got {tuple(x.shape)}")
-    if edge_attr is not None and edge_attr.dim() == 1:
-        edge_attr = edge_attr[:, None]
-    if edge_attr is not None and len(edge_attr) != edge_index.shape[1]:
-        raise InputError(f"graph {number}: {edge_index.shape[1]} edges, but edge_attr has {len(edge_attr)} rows")
-    if edge_index.numel() and not (int(edge_index.min()) >= 0 and int(edge_index.max()) < len(x)):
-        raise InputError(f"graph {number}: edge_index names a node that x does not have (0 to {len(x) - 1})")
-    return x, edge_index, edge_attr
+            self.classes_: np.ndarray = classes
+        targets = [np.where(self._known(each), np.searchsorted(self.classes_, each), IGNORE) for each in labels]
+        return [torch.from_numpy(each.astype(np.int64)) for each in targets]
+
+    def _worth(self, targets: list[Tensor]) -> list[Tensor]:
+        if self.class_weight is None:
+            return super()._worth(targets)
+        every = torch.cat(targets)
+        counts = torch.bincount(every[known(every)], minlength=len(self.classes_))
+        if isinstance(self.class_weight, dict):
+            strangers = [name for name in self.class_weight if name not in self.classes_.tolist()]
+            if strangers:
+                raise InputError(f"class_weight: {strangers[0]!r} is none of the classes {self.classes_.tolist()}")
+            worth = torch.tensor([float(self.class_weight.get(name, 1)) for name in self.classes_.tolist()])
+        elif self.class_weight == "balanced":
+            worth = counts.sum() / counts.clamp(min=1)
+        else:
+            raise InputError(f"class_weight: expected a dictionary, 'balanced' or None, got {self.class_weight!r}")
+        return [worth[target.clamp(min=0)] for target in targets]
+
+    def _width(self) -> int:
+        return len(self.classes_)
+
+    def _figure(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
+        counts = known(targets)
+        return {"validation_accuracy": float((outputs.argmax(-1) == targets)[counts].float().mean())}
+
+    def _fitted(self) -> dict[str, Any]:
+        classes = self.classes_.tolist()
+        if not all(isinstance(name, str | int | bool) for name in classes):
+            raise InputError(f"classes_: expected integers, words or booleans to write, got {classes}")
+        return {"classes": classes, "dtype": str(self.classes_.dtype)}
+
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        self.classes_ = np.array(fitted["classes"], dtype=fitted["dtype"])
 
 
-def _edge_attribute(graph: Any) -> str | None:
-    """``"x"`` if the edges of a networkx graph have such an attribute."""
-    return "x" if any("x" in data for _, _, data in graph.edges(data=True)) else None
+@dataclass(kw_only=True, eq=False, repr=False)
+class RRNRegressor(_Estimator):
+    """Predicts numbers about the nodes of graphs, their edges, or whole graphs, with a recurrent relational network.
+
+    *Graphs* are those of `RRNClassifier`. *Labels* are one array per graph, of one number per node (or per edge, with
+    ``readout="edge"``), or one number per graph; or of several numbers: (nodes, numbers), (edges, numbers), or
+    (numbers,) per graph. NaN means "not known". The network learns them by their squared error, shifted and scaled to a
+    mean of 0 and a spread of 1.
+
+    Args:
+        hidden: as all arguments, those of `RRNClassifier`.
+
+    Attributes:
+        network_: the trained `RRN`; its outputs are shifted and scaled.
+        mean_: of the labels, (numbers,).
+        spread_: of the labels, (numbers,).
+        readout_: what labels are of.
+        history_: of each epoch ``loss``, ``validation_loss`` and ``validation_r2`` (the last two with a split).
+    """
+
+    _estimator_type = "regressor"
+    _criterion = staticmethod(squared_error)
+    _several = True
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks of a regressor; called by scikit-learn alone."""
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="regressor",
+            target_tags=TargetTags(required=True, multi_output=True),
+            regressor_tags=RegressorTags(),
+            input_tags=InputTags(two_d_array=False),
+        )
+
+    def predict(self, graphs: Sequence[Any]) -> Any:
+        """Numbers of the shape of the labels: an array (graphs, …), or a list of arrays (answers, …), one per graph."""
+        answers = [each * self.spread_ + self.mean_ for each in self._answers(graphs)]
+        return self._as_asked([each.reshape(len(each), *self.shape_) for each in answers])
+
+    def score(self, graphs: Sequence[Any], labels: Sequence[Any], sample_weight: Sequence[Any] | None = None) -> float:
+        """R² over all labels that are known: 1 is perfect, 0 as good as their mean. The mean over several numbers."""
+        predicted = self.predict(graphs)
+        expected, weights = self._for_score(graphs, labels, sample_weight, self.shape_)
+        found = predicted if self.readout_ == "graph" else np.concatenate(predicted)
+        return _r_squared(found, expected.astype(float), weights)
+
+    def _learn_labels(self, samples: list[Sample], arrays: list[np.ndarray], weights: list[Tensor]) -> list[Tensor]:
+        going_on = self.warm_start and hasattr(self, "network_")
+        if not going_on:
+            own = arrays[0].shape if self.readout_ == "graph" else arrays[0].shape[1:]
+            self.shape_ = () if own == (1,) and self.readout_ == "graph" else own[-1:]
+        labels = []
+        for number, (array, sample) in enumerate(zip(arrays, samples, strict=True)):
+            if array.dtype.kind not in "fiub":
+                raise InputError(f"labels of graph {number}: expected numbers, got {array.dtype}")
+            if np.isinf(array).any():
+                raise InputError(f"labels of graph {number}: expected finite numbers, or NaN for what is not known")
+            labels.append(shaped(array.astype(float), sample, self.readout_, self.shape_, number))
+        if not going_on:
+            every = np.concatenate(labels).reshape(-1, self._width())
+            self.mean_, self.spread_ = _mean_and_spread(every, torch.cat(weights).numpy())
+        scaled = [(each.reshape(len(each), -1) - self.mean_) / self.spread_ for each in labels]
+        return [torch.from_numpy(each).float() for each in scaled]
+
+    def _width(self) -> int:
+        return int(np.prod(self.shape_, dtype=int))
+
+    def _figure(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
+        return {"validation_r2": _r_squared(outputs.numpy(), targets.numpy(), np.ones(len(targets)))}
+
+    def _fitted(self) -> dict[str, Any]:
+        return {"shape": self.shape_, "mean": self.mean_.tolist(), "spread": self.spread_.tolist()}
+
+    def _restore(self, fitted: dict[str, Any]) -> None:
+        self.shape_ = tuple(fitted["shape"])
+        self.mean_, self.spread_ = np.array(fitted["mean"]), np.array(fitted["spread"])
+
+
+def _mean_and_spread(labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each column of what is known and counts; a spread of 1 where all are the same."""
+    share = np.where(np.isnan(labels), 0.0, weights[:, None].astype(float))
+    if not share.any(0).all():
+        raise InputError("labels: expected some numbers, got none that is known")
+    filled, share = np.nan_to_num(labels), share / share.sum(0)
+    mean = (share * filled).sum(0)
+    spread = np.sqrt((share * (filled - mean) ** 2).sum(0))
+    return mean, np.where(spread > 0, spread, 1.0)
+
+
+def _any_known(targets: Tensor) -> Tensor:
+    """Of which answers at least one number is known: (answers,)."""
+    return known(targets).reshape(len(targets), -1).any(1)
+
+
+def _r_squared(found: np.ndarray, expected: np.ndarray, weights: np.ndarray) -> float:
+    found, expected = found.reshape(len(found), -1), expected.reshape(len(expected), -1)
+    scores = []
+    for mine, theirs in zip(found.T, expected.T, strict=True):
+        counts = ~np.isnan(theirs) & (weights > 0)
+        if not counts.any():
+            return math.nan
+        mine, theirs, share = mine[counts], theirs[counts], weights[counts]
+        missed = float((share * (mine - theirs) ** 2).sum())
+        spread = float((share * (theirs - np.average(theirs, weights=share)) ** 2).sum())
+        scores.append(1 - missed / spread if spread else float(missed == 0))
+    return float(np.mean(scores))
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    return torch.from_numpy(logits).softmax(-1).numpy()
+
+
+def _to_json(value: Any) -> Any:
+    """Parameters as JSON. A dictionary becomes pairs, for its keys need not be words."""
+    if isinstance(value, dict):
+        return {"pairs": [[_to_json(name), _to_json(each)] for name, each in value.items()]}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _from_json(value: Any) -> Any:
+    """JSON has no tuples."""
+    if isinstance(value, dict):
+        return {_from_json(name): _from_json(each) for name, each in value["pairs"]}
+    return tuple(value) if isinstance(value, list) else value

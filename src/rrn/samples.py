@@ -1,0 +1,218 @@
+"""What the estimators read: graphs of any library as one kind of sample, and what is asked about them.
+
+A sample is asked one thing per node, one per graph or one per edge (`Asked`); `how_many` says how many answers that is.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rrn.errors import InputError
+from rrn.graphs import from_networkx, from_pyg, union
+
+Asked = Literal["node", "graph", "edge"]
+
+
+class Sample(NamedTuple):
+    x: Tensor
+    edge_index: Tensor
+    edge_attr: Tensor | None = None
+    edge_of: Tensor | None = None
+    """Of an undirected networkx graph: the edge, in its order, that each of the directed edges is (edges,)."""
+    types: tuple[Any, ...] = ()
+    """Of a HeteroData: its node and edge types."""
+
+    def how_many(self, asked: Asked) -> int:
+        if asked == "node":
+            return len(self.x)
+        if asked == "graph":
+            return 1
+        return self.edge_index.shape[1] if self.edge_of is None else int(self.edge_of.max()) + 1
+
+
+class Joined(NamedTuple):
+    """Samples as one graph of disjoint parts: the arguments of `RRN.forward`, and which edge each directed edge is."""
+
+    x: Tensor
+    edge_index: Tensor
+    edge_attr: Tensor | None
+    batch: Tensor
+    edge_of: Tensor | None
+
+    def pooled(self, outputs: Tensor) -> Tensor:
+        """Answers of directed edges (steps, edges, width) → of edges: an undirected one says the mean of its two."""
+        if self.edge_of is None:
+            return outputs
+        edges = int(self.edge_of.max()) + 1
+        total = outputs.new_zeros(len(outputs), edges, outputs.shape[-1]).index_add(1, self.edge_of, outputs)
+        return total / torch.bincount(self.edge_of, minlength=edges)[:, None]
+
+
+def join(samples: Sequence[Sample], asked: Asked, device: str) -> Joined:
+    if samples[0].edge_attr is None:
+        x, edge_index, batch = union([(sample.x, sample.edge_index) for sample in samples])
+        edge_attr = None
+    else:
+        parts = [(sample.x, sample.edge_index, cast(Tensor, sample.edge_attr)) for sample in samples]
+        x, edge_index, edge_attr, batch = union(parts)
+        edge_attr = edge_attr.to(device)
+    edge_of = None
+    if asked == "edge" and any(sample.edge_of is not None for sample in samples):
+        numbered, seen = [], 0
+        for sample in samples:
+            own = torch.arange(sample.edge_index.shape[1]) if sample.edge_of is None else sample.edge_of
+            numbered.append(own + seen)
+            seen += sample.how_many("edge")
+        edge_of = torch.cat(numbered).to(device)
+    return Joined(x.to(device), edge_index.to(device), edge_attr, batch.to(device), edge_of)
+
+
+def read_samples(
+    graphs: Sequence[Any], node_attribute: str, edge_attribute: str | None, estimator: str
+) -> list[Sample]:
+    """Samples that go together. ``estimator`` is the name by which messages call who reads them."""
+    samples = []
+    for number, graph in enumerate(graphs):
+        try:
+            samples.append(_read(graph, node_attribute, edge_attribute, estimator))
+        except (InputError, TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"graph {number}: {error}") from error
+        if samples[-1].types != samples[0].types:
+            raise InputError(f"graph {number}: has types {samples[-1].types}, but graph 0 has {samples[0].types}")
+        if widths(samples[-1]) != widths(samples[0]):
+            raise InputError(f"graph {number}: has other numbers of node or edge features than graph 0")
+    return samples
+
+
+def widths(sample: Sample) -> tuple[int, int]:
+    """Features per node and per edge."""
+    return sample.x.shape[1], 0 if sample.edge_attr is None else sample.edge_attr.shape[1]
+
+
+def _read(graph: Any, node_attribute: str, edge_attribute: str | None, estimator: str) -> Sample:
+    edge_of, types = None, ()
+    if hasattr(graph, "nodes") and hasattr(graph, "edges"):
+        missing = [node for node, data in graph.nodes(data=True) if node_attribute not in data]
+        if missing:
+            raise InputError(
+                f"node {missing[0]!r} has no attribute {node_attribute!r}; name the attribute that holds a node's "
+                f"features: {estimator}(node_attribute=…)"
+            )
+        if edge_attribute is None and any("x" in data for _, _, data in graph.edges(data=True)):
+            edge_attribute = "x"
+        parts = from_networkx(graph, node_attribute, edge_attribute)
+        if not graph.is_directed() and graph.number_of_edges():
+            places = torch.arange(graph.number_of_edges())
+            back = [place for place, (a, b) in enumerate(graph.edges()) if a != b]
+            edge_of = torch.cat([places, torch.tensor(back, dtype=torch.long)])
+    elif hasattr(graph, "node_types") or hasattr(graph, "edge_index"):
+        parts = from_pyg(graph)
+        if hasattr(graph, "node_types"):
+            types = (*sorted(graph.node_types), *sorted(graph.edge_types))
+    elif isinstance(graph, tuple | list) and len(graph) in (2, 3):
+        edge_attr = graph[2] if len(graph) == 3 else None
+        parts = {
+            "x": torch.as_tensor(graph[0], dtype=torch.float32),
+            "edge_index": torch.as_tensor(graph[1]),
+            "edge_attr": None if edge_attr is None else torch.as_tensor(edge_attr, dtype=torch.float32),
+        }
+    else:
+        raise InputError(
+            "expected (x, edge_index), (x, edge_index, edge_attr), a networkx graph or a PyTorch Geometric Data, "
+            f"got {type(graph).__name__}"
+        )
+    x, edge_attr = cast(Tensor, parts["x"]).cpu(), parts["edge_attr"]
+    if x.dim() != 2 or len(x) == 0:
+        raise InputError(f"expected x of shape (nodes, features), got {tuple(x.shape)}")
+    edge_index = _read_edges(cast(Tensor, parts["edge_index"]).cpu(), len(x))
+    if edge_attr is not None:
+        edge_attr = edge_attr.cpu()
+        edge_attr = edge_attr[:, None] if edge_attr.dim() == 1 else edge_attr
+        if len(edge_attr) != edge_index.shape[1]:
+            raise InputError(f"{edge_index.shape[1]} edges, but edge_attr has {len(edge_attr)} rows")
+    for name, values in (("x", x), ("edge_attr", edge_attr)):
+        if values is not None and not values.isfinite().all():
+            row = int((~values.isfinite()).flatten(1).any(1).nonzero()[0])
+            raise InputError(f"{name}: not finite (NaN or infinity) in row {row}")
+    return Sample(x, edge_index, edge_attr, edge_of, types)
+
+
+def _read_edges(edge_index: Tensor, nodes: int) -> Tensor:
+    if edge_index.dim() == 1 and edge_index.numel() == 0:
+        edge_index = edge_index.reshape(2, 0)
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        shape = tuple(edge_index.shape)
+        remedy = "; transpose it" if edge_index.dim() == 2 and shape[1] == 2 else ""
+        raise InputError(f"expected edge_index of shape (2, edges), senders above receivers, got {shape}{remedy}")
+    if edge_index.numel() and (edge_index.is_floating_point() or edge_index.dtype == torch.bool):
+        raise InputError(f"expected edge_index of integers, got {edge_index.dtype}")
+    if edge_index.numel() and not (int(edge_index.min()) >= 0 and int(edge_index.max()) < nodes):
+        raise InputError(f"edge_index names a node that x does not have (0 to {nodes - 1})")
+    return edge_index.long()
+
+
+def as_arrays(labels: Sequence[Any], samples: Sequence[Sample]) -> list[np.ndarray]:
+    """Labels as arrays, one per sample."""
+    arrays = []
+    for number, label in enumerate(_one_each(labels, samples, "labels")):
+        try:
+            arrays.append(label.detach().cpu().numpy() if isinstance(label, Tensor) else np.asarray(label))
+        except ValueError as error:
+            raise InputError(f"labels of graph {number}: {error}") from error
+    return arrays
+
+
+def what_is_asked(arrays: Sequence[np.ndarray], samples: Sequence[Sample], several: bool) -> Asked:
+    """Whether labels are of nodes or of graphs, seen from their shapes; ``several``: a label may be several numbers.
+
+    That they are of edges is never guessed: a graph may have as many edges as nodes.
+    """
+
+    def fit(asked: Asked) -> bool:
+        return all(
+            array.ndim and len(array) == sample.how_many(asked) for array, sample in zip(arrays, samples, strict=True)
+        )
+
+    if all(array.ndim == 0 for array in arrays):
+        return "graph"
+    if fit("node") or any(array.shape != arrays[0].shape for array in arrays):
+        return "node"
+    return "graph" if arrays[0].size == 1 or (several and not fit("edge")) else "node"
+
+
+def shaped(array: np.ndarray, sample: Sample, asked: Asked, width: tuple[int, ...], number: int) -> np.ndarray:
+    """Labels of a sample as (answers, *width), or an error that says what would fit."""
+    expected = (sample.how_many(asked), *width)
+    if array.shape == expected or (asked == "graph" and array.size == int(np.prod(expected))):
+        return array.reshape(expected)
+    remedy = "; for labels of edges: readout='edge'" if array.shape[:1] == (sample.how_many("edge"),) else ""
+    raise InputError(f"labels of graph {number}: expected shape {expected}, got {array.shape}{remedy}")
+
+
+def read_weights(weights: Sequence[Any] | None, samples: Sequence[Sample], asked: Asked) -> list[Tensor]:
+    """How much each answer counts, one tensor (answers,) per sample."""
+    if weights is None:
+        return [torch.ones(sample.how_many(asked)) for sample in samples]
+    read = []
+    for number, (weight, sample) in enumerate(zip(_one_each(weights, samples, "sample_weight"), samples, strict=True)):
+        each, answers = torch.as_tensor(weight, dtype=torch.float32).cpu(), sample.how_many(asked)
+        if each.dim() and each.shape != (answers,):
+            raise InputError(
+                f"sample_weight of graph {number}: expected a number or shape {(answers,)}, got {tuple(each.shape)}"
+            )
+        if not each.isfinite().all() or (each < 0).any():
+            raise InputError(f"sample_weight of graph {number}: expected numbers of at least 0")
+        read.append(each.expand(answers))
+    if not any(each.any() for each in read):
+        raise InputError("sample_weight: expected some above 0, but all weights are zero")
+    return read
+
+
+def _one_each(values: Any, samples: Sequence[Sample], name: str) -> Sequence[Any]:
+    values = values if hasattr(values, "__len__") else np.asarray(values)
+    if len(values) != len(samples):
+        raise InputError(f"{name}: expected one entry per graph, so {len(samples)}, got {len(values)}")
+    return values
