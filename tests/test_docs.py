@@ -5,6 +5,8 @@ import shlex
 from pathlib import Path
 
 import pytest
+import torch
+from torch import Tensor
 
 from rrn.cli import COMMANDS
 from rrn.tasks import presets
@@ -38,6 +40,30 @@ def test_python_in_the_docs_runs(page: Path, tmp_path: Path, monkeypatch: pytest
     names: dict[str, object] = {"__name__": "__docs__"}
     for line, code in blocks(page, "python"):
         exec(compile("\n" * line + code, str(page), "exec"), names)
+
+
+def component_parity(nodes: int, generator: torch.Generator) -> tuple[tuple[Tensor, Tensor], list[str]]:
+    """Whether the component of each node has an odd number of nodes: a problem that is not in the docs."""
+    pairs = torch.randint(nodes, (2, nodes // 2 + 1), generator=generator)
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    component = torch.eye(nodes, dtype=torch.bool)
+    component[pairs[0], pairs[1]] = component[pairs[1], pairs[0]] = True
+    for _ in range(3):
+        component = component.float() @ component.float() > 0
+    odd = ["yes" if size % 2 else "no" for size in component.sum(1).tolist()]
+    return (torch.ones(nodes, 1), torch.cat([pairs, pairs.flip(0)], dim=1)), odd
+
+
+def test_the_loop_of_the_guide_learns_a_problem_that_is_not_in_it() -> None:
+    """With a gradient as it comes, and three times the rate, some runs collapse on the way (docs/LOG.md)."""
+    page = ROOT / "docs" / "your-own-graph.md"
+    (loop,) = [code for _, code in blocks(page, "python") if "for update in range(150):" in code]
+    assert "clip_grad_norm_" in loop
+    generator = torch.Generator().manual_seed(0)
+    problems = [component_parity(6, generator) for _ in range(1200)]
+    graphs, labels = ([problem[part] for problem in problems] for part in (0, 1))
+    loop = loop.replace("range(150)", "range(200)").replace("250", "1000").replace("steps=16", "steps=8")
+    exec(loop, {"torch": torch, "generator": generator, "graphs": graphs, "labels": labels})
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,27 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rrn.errors import InputError
-    from rrn.estimator import RRNClassifier
+    from rrn.estimator import RRNClassifier, RRNRegressor
     from rrn.graphs import CompleteGraphs, EdgeList, NeighbourTable
     from rrn.network import RRN
     from rrn.updates import State
 
-__all__ = ["RRN", "CompleteGraphs", "EdgeList", "InputError", "NeighbourTable", "RRNClassifier", "State", "__version__"]
+__all__ = [
+    "RRN",
+    "CompleteGraphs",
+    "EdgeList",
+    "InputError",
+    "NeighbourTable",
+    "RRNClassifier",
+    "RRNRegressor",
+    "State",
+    "__version__",
+]
 
 _HOMES = {
     "RRN": "rrn.network",
     "RRNClassifier": "rrn.estimator",
+    "RRNRegressor": "rrn.estimator",
     "State": "rrn.updates",
     "CompleteGraphs": "rrn.graphs",
     "EdgeList": "rrn.graphs",
