@@ -1,13 +1,14 @@
 """Graphs: who sends messages to whom.
 
 A graph answers two questions, and only these, for the message function: *what do the two ends of every edge add up
-to* (`Graph.pair`) and *what arrives at every node* (`Graph.collect`). Four layouts answer them:
+to* (`Graph.pair`) and *what arrives at every node* (`Graph.collect`). Five layouts answer them:
 
 * `EdgeList`: any graph, as an ``edge_index`` of shape (2, E), row 0 the senders and row 1 the receivers. Several
   graphs of different sizes are batched as one graph of disjoint parts (`union`).
 * `NeighbourTable`: graphs in which every node hears from the same number of neighbours. No scatter is needed.
 * `CompleteGraphs`: equally large graphs in which everybody hears everybody. No index is needed at all.
 * `PackedGraphs`: the same for graphs of different sizes; nodes are packed, only edges are padded.
+* `Groups`: every node stands in one group of each of several kinds and hears from all members of its groups.
 """
 
 import itertools
@@ -17,6 +18,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from rrn.errors import InputError
@@ -80,6 +82,20 @@ class Graph(ABC):
 
     _sorted: SortedEdges | None = None
 
+    @abstractmethod
+    def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[Graph, Tensor | None]":
+        """The graph of some nodes, those of whole graphs (a mask over nodes), and what is left of the edge features."""
+
+    @classmethod
+    @abstractmethod
+    def join(cls, parts: "Sequence[Part]") -> "tuple[Graph, Tensor | None]":
+        """Graphs of this layout one after the other as one batch, with their edge features if they have any."""
+
+    def graph_of_node(self, batch: Tensor | None) -> Tensor:
+        """The graph that each node belongs to, from 0: (nodes,)."""
+        device = self.ends()[0].device
+        return torch.zeros(self.num_nodes, dtype=torch.long, device=device) if batch is None else batch
+
     def sum_nodes(self, h: Tensor, batch: Tensor | None) -> Tensor:
         """The sum of the nodes of every graph: (nodes, width) → (graphs, width)."""
         if batch is None:
@@ -135,6 +151,17 @@ class EdgeList(Graph):
     def ends(self) -> tuple[Tensor, Tensor, Tensor]:
         return self.source, self.target, torch.arange(len(self.source), device=self.source.device)
 
+    def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[EdgeList, Tensor | None]":
+        kept = nodes[self.source] & nodes[self.target]
+        number = nodes.cumsum(0) - 1
+        edges = torch.stack([number[self.source[kept]], number[self.target[kept]]])
+        return EdgeList(edges, int(nodes.sum())), _rows_of(edge_attr, kept)
+
+    @classmethod
+    def join(cls, parts: "Sequence[Part]") -> "tuple[EdgeList, Tensor | None]":
+        edges = [torch.stack([graph.source, graph.target]) + offset for graph, offset in _with_offsets(parts)]
+        return cls(torch.cat(edges, dim=1), sum(graph.num_nodes for graph, _ in parts)), _joined(parts)
+
     def in_degree(self) -> Tensor:
         ones = torch.ones(self.edge_shape[0], 1, device=self.target.device)
         return torch.zeros(self.num_nodes, 1, device=self.target.device).index_add(0, self.target, ones)
@@ -173,6 +200,14 @@ class NeighbourTable(Graph):
     def ends(self) -> tuple[Tensor, Tensor, Tensor]:
         places = torch.arange(self.table.numel(), device=self.table.device)
         return self.table.flatten(), places // self.table.shape[1], places
+
+    def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[NeighbourTable, Tensor | None]":
+        number = torch.where(nodes, nodes.cumsum(0) - 1, -1)
+        return NeighbourTable(number[self.table[nodes]]), _rows_of(edge_attr, nodes)
+
+    @classmethod
+    def join(cls, parts: "Sequence[Part]") -> "tuple[NeighbourTable, Tensor | None]":
+        return cls(torch.cat([graph.table + offset for graph, offset in _with_offsets(parts)])), _joined(parts)
 
     def in_degree(self) -> Tensor:
         return torch.full((self.num_nodes, 1), float(self.edge_shape[1]), device=self.table.device)
@@ -223,6 +258,21 @@ class CompleteGraphs(Graph):
         graph, sender, receiver = edges.nonzero().T
         places = (graph * self.size + sender) * self.size + receiver
         return graph * self.size + sender, graph * self.size + receiver, places
+
+    def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[CompleteGraphs, Tensor | None]":
+        kept = nodes.view(self.graphs, self.size).any(1)
+        mask = None if self.mask is None else self.mask[kept]
+        return CompleteGraphs(int(kept.sum()), self.size, mask), _rows_of(edge_attr, kept)
+
+    @classmethod
+    def join(cls, parts: "Sequence[Part]") -> "tuple[CompleteGraphs, Tensor | None]":
+        graphs: list[CompleteGraphs] = [graph for graph, _ in parts]
+        masks = [graph.mask for graph in graphs if graph.mask is not None]
+        mask = torch.cat(masks) if masks else None
+        return cls(sum(graph.graphs for graph in graphs), graphs[0].size, mask), _joined(parts)
+
+    def graph_of_node(self, batch: Tensor | None) -> Tensor:
+        return torch.arange(self.num_nodes, device=self.edges.device) // self.size
 
     def in_degree(self) -> Tensor:
         return self.edges.float().sum(1).expand(self.graphs, self.size, 1).reshape(-1, 1)
@@ -278,11 +328,161 @@ class PackedGraphs(Graph):
         exist = packed[receivers] >= 0
         return packed[senders[exist]], packed[receivers[exist]], places[exist]
 
+    def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[PackedGraphs, Tensor | None]":
+        kept = torch.zeros(len(self.exists), dtype=torch.bool, device=nodes.device)
+        kept[self.graph_of_node(None)[nodes]] = True
+        graphs = PackedGraphs(self.exists.sum(1)[kept])
+        size = graphs.edge_shape[1]
+        edge_attr = _rows_of(edge_attr, kept)
+        return graphs, None if edge_attr is None else edge_attr[:, :size, :size]
+
+    @classmethod
+    def join(cls, parts: "Sequence[Part]") -> "tuple[PackedGraphs, Tensor | None]":
+        joined = cls(torch.cat([graph.exists.sum(1) for graph, _ in parts]))
+        size = joined.edge_shape[1]
+        padded = []
+        for graph, edge_attr in parts:
+            if edge_attr is not None:
+                wider = size - edge_attr.shape[1], size - edge_attr.shape[2]
+                padded.append((graph, F.pad(edge_attr, (0, 0, 0, wider[1], 0, wider[0]))))
+        return joined, _joined(padded) if padded else None
+
+    def graph_of_node(self, batch: Tensor | None) -> Tensor:
+        return self.exists.nonzero()[:, 0]
+
     def in_degree(self) -> Tensor:
         return self.padded.in_degree().index_select(0, self.places)
 
     def sum_nodes(self, h: Tensor, batch: Tensor | None) -> Tensor:
         return self.pad(h).sum(1)
+
+
+class Groups(Graph):
+    """Typed hyperedges: every node stands in one group of each kind, and hears from all members of it, itself included.
+
+    For graphs whose edges are cliques, such as "exactly one of these is true". There are far more edges than nodes, so
+    what a group has to say is summed once for all its members (`sums`); edges are listed only if a message function
+    asks for them.
+
+    Args:
+        member_of: (nodes, kinds), the group of each kind that a node stands in, numbered from 0 within its graph.
+        counts: how many groups of each kind a graph has, at most.
+        stops: (graphs,), where the nodes of each graph end. By default there is one graph.
+    """
+
+    def __init__(self, member_of: Tensor, counts: Sequence[int], stops: Tensor | None = None) -> None:
+        if member_of.dim() != 2 or member_of.dtype != torch.int64 or member_of.shape[1] != len(counts):
+            found = f"{member_of.dtype} {tuple(member_of.shape)}"
+            raise InputError(f"member_of: expected torch.int64 of shape (nodes, {len(counts)} kinds), got {found}")
+        self.member_of, self.counts = member_of, tuple(int(count) for count in counts)
+        self.num_nodes = member_of.shape[0]
+        self.stops = torch.full((1,), self.num_nodes, device=member_of.device) if stops is None else stops
+        if not torch.compiler.is_compiling() and self.num_nodes:
+            high = member_of.amax(0)
+            if int(member_of.min()) < 0 or bool((high >= high.new_tensor(self.counts)).any()):
+                raise InputError(f"member_of: names a group that counts {self.counts} has no room for")
+            if len(self.stops) == 0 or int(self.stops[-1]) != self.num_nodes or bool((self.stops.diff() < 0).any()):
+                raise InputError(f"stops: expected ascending numbers that end with {self.num_nodes}, the nodes")
+
+    @property
+    def kinds(self) -> int:
+        return len(self.counts)
+
+    def graph_of_node(self, batch: Tensor | None = None) -> Tensor:
+        sizes = self.stops.diff(prepend=self.stops.new_zeros(1))
+        return torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
+
+    def rows(self) -> Tensor:
+        """The groups of each node, all kinds and graphs counted through: (nodes, kinds)."""
+        if self._rows is None:
+            offsets = self.member_of.new_tensor([0, *self.counts[:-1]]).cumsum(0)
+            self._rows = self.graph_of_node()[:, None] * sum(self.counts) + offsets + self.member_of
+        return self._rows
+
+    _rows: Tensor | None = None
+
+    def sums(self, values: Tensor) -> Tensor:
+        """(nodes, kinds · width) → the same shape: part k of a node's row is summed over its group of kind k."""
+        index = self.rows().flatten()
+        parts = values.reshape(len(index), -1)
+        total = values.new_zeros(len(self.stops) * sum(self.counts), parts.shape[1]).index_add(0, index, parts)
+        return total.index_select(0, index).view_as(values)
+
+    def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> tuple["Groups", Tensor | None]:
+        """Any nodes, not only those of whole graphs; graphs that are left without a node are left out."""
+        if edge_attr is not None:
+            edge_attr = edge_attr[torch.logical_and(*(nodes[end] for end in self.ends()[:2]))]
+        sizes = torch.zeros_like(self.stops).index_add(0, self.graph_of_node()[nodes], torch.ones_like(nodes).long()[nodes])
+        return Groups(self.member_of[nodes], self.counts, sizes[sizes > 0].cumsum(0)), edge_attr
+
+    @classmethod
+    def join(cls, parts: "Sequence[Part]") -> "tuple[Groups, Tensor | None]":
+        counts = [max(sizes) for sizes in zip(*(graph.counts for graph, _ in parts), strict=True)]
+        stops = [graph.stops + offset for graph, offset in _with_offsets(parts)]
+        joined = cls(torch.cat([graph.member_of for graph, _ in parts]), counts, torch.cat(stops))
+        return joined, _joined(parts)
+
+    def ends(self) -> tuple[Tensor, Tensor, Tensor]:
+        """By kind, then by receiver: everybody in the receiver's group."""
+        if self._ends is None:
+            found = []
+            for group in self.rows().unbind(1):
+                order = group.argsort(stable=True)
+                size = group.bincount()
+                first = size.cumsum(0) - size
+                receivers = torch.arange(self.num_nodes, device=group.device).repeat_interleave(size[group])
+                within = torch.arange(len(receivers), device=group.device)
+                within -= (size[group].cumsum(0) - size[group]).repeat_interleave(size[group])
+                found.append(torch.stack([order[first[group[receivers]] + within], receivers]))
+            senders, receivers = torch.cat(found, dim=1)
+            self._ends = senders, receivers, torch.arange(len(senders), device=senders.device)
+        return self._ends
+
+    _ends: tuple[Tensor, Tensor, Tensor] | None = None
+
+    @property
+    def edge_shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (len(self.ends()[0]),)
+
+    def _edges(self) -> EdgeList:
+        return EdgeList(torch.stack(self.ends()[:2]), self.num_nodes)
+
+    def pair(self, source: Tensor, target: Tensor) -> Tensor:
+        return self._edges().pair(source, target)
+
+    def collect(self, values: Tensor, how: Aggregate) -> Tensor:
+        return self._edges().collect(values, how)
+
+    def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
+        return self._edges().weighted_sums(source, weights)
+
+    def in_degree(self) -> Tensor:
+        sizes = self.rows().flatten().bincount()
+        return sizes[self.rows()].sum(1, keepdim=True).float()
+
+    def sum_nodes(self, h: Tensor, batch: Tensor | None) -> Tensor:
+        return h.new_zeros(len(self.stops), h.shape[-1]).index_add(0, self.graph_of_node(), h)
+
+
+Part = tuple[Any, Tensor | None]
+"""A graph and its edge features."""
+
+
+def _with_offsets(parts: Sequence[Part]) -> list[tuple[Any, int]]:
+    """Each graph and the number of its first node among the nodes of all."""
+    sizes = [graph.num_nodes for graph, _ in parts]
+    return [(graph, sum(sizes[:index])) for index, (graph, _) in enumerate(parts)]
+
+
+def _joined(parts: Sequence[Part]) -> Tensor | None:
+    """The edge features of all, if they have any."""
+    features = [attr.expand(graph.edge_shape[0], *attr.shape[1:]) for graph, attr in parts if attr is not None]
+    return torch.cat(features) if features else None
+
+
+def _rows_of(edge_attr: Tensor | None, kept: Tensor) -> Tensor | None:
+    """The rows of edge features that are left, where they are not the same for all."""
+    return edge_attr if edge_attr is None or len(edge_attr) == 1 != len(kept) else edge_attr[kept]
 
 
 def _reduce(values: Tensor, dim: int, how: Aggregate) -> Tensor:

@@ -1,8 +1,8 @@
 """Deepen a trained network without changing what it computes.
 
-A ReLU layer passes on what another ReLU layer gives it if its weights are the identity and its biases zero. So a network
-with one ReLU layer in each of its MLPs, which learns soonest and costs least, can be trained first and then become the
-deep one, which starts where the other ended::
+A ReLU layer passes on what another ReLU layer gives it if its weights are the identity and its biases zero. So a
+network with one ReLU layer in each of its MLPs, which learns soonest and costs least, can be trained first and then
+become the deep one, which starts where the other ended::
 
     shallow = RRN(features=16, hidden=96, outputs=9)
     ...                                             # train it

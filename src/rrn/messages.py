@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.graphs import Aggregate, Graph, PackedGraphs
+from rrn.graphs import Aggregate, Graph, Groups, PackedGraphs
 from rrn.layers import MLP, linear
 
 
@@ -185,3 +185,17 @@ class AttentionMessage(Message):
         values = (share.transpose(1, 2) @ value.transpose(1, 2)).transpose(1, 2)
         arrived = torch.cat([values.flatten(2), (share @ features.transpose(2, 3)).flatten(2)], dim=-1)
         return self.norm(self.out(graph.pack(arrived)))
+
+
+class GroupMessage(Message):
+    """f hands on part k of h to the sender's group of kind k, where it is summed. Needs `Groups`."""
+
+    def __init__(self, kinds: int, width: int) -> None:
+        super().__init__()
+        self.kinds, self.outputs = kinds, kinds * width
+
+    def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
+        if not isinstance(graph, Groups) or graph.kinds != self.kinds:
+            found = f"{graph.kinds} kinds" if isinstance(graph, Groups) else type(graph).__name__
+            raise InputError(f"edge_index: this GroupMessage needs Groups of {self.kinds} kinds, got {found}")
+        return graph.sums(h)

@@ -20,6 +20,7 @@ from rrn.errors import InputError, NotFiniteError
 from rrn.graphs import Aggregate, EdgeList, Graph
 from rrn.layers import MLP
 from rrn.messages import Message, MLPMessage
+from rrn.places import NOISE, Settled, Thought, Until, Watch, think
 from rrn.readouts import EdgeReadout, GraphReadout, NodeReadout, Outputs, Readout, answer_of
 from rrn.updates import GRUUpdate, Inputs, LSTMUpdate, MLPUpdate, NoUpdate, State, Update
 
@@ -200,6 +201,47 @@ class RRN(nn.Module):
     def init_state(self, x: "Tensor | Prepared") -> State:
         """The state before the first step."""
         return self.update.start(x.x if isinstance(x, Prepared) else self._encode(x))
+
+    def think(
+        self,
+        x: "Tensor | Prepared",
+        edge_index: Tensor | Graph | None = None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        until: Until = Settled(),  # noqa: B008 (frozen)
+        max_steps: int = 64,
+        starts: int = 1,
+        noise: float = NOISE,
+        generator: torch.Generator | None = None,
+        watch: Watch | None = None,
+    ) -> Thought:
+        """Think about each graph of a batch for as long as it needs.
+
+        Args:
+            x, edge_index, edge_attr, batch: as in `forward`.
+            until: when a graph is finished, and leaves the batch: when its answer has not changed for some steps
+                (`Settled`), when its probabilities hardly change (`Converged`), or when a check of your own accepts
+                the answer: a function of the answer (its nodes, outputs) and the number of the graph.
+            max_steps: of one start.
+            starts: how often to begin with a graph that does not finish. All but the first start get noise on the way,
+                so they end differently; the first that finishes counts. For checks of your own.
+            noise: its standard deviation.
+            generator: of the noise.
+            watch: told after every few steps who is in the batch, and the outputs of these steps.
+        """
+        given = x if isinstance(x, Prepared) else self.prepare(x, edge_index, edge_attr, batch)
+        with torch.no_grad():
+            return think(
+                self,
+                given,
+                until=until,
+                max_steps=max_steps,
+                starts=starts,
+                noise=noise,
+                generator=generator,
+                watch=watch,
+            )
 
     def read(self, given: "Prepared", state: State) -> Tensor | Outputs:
         """Eq. 4: what the readout says of a state."""

@@ -72,7 +72,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     try:
         return safetensors.torch.load_file(folder / WEIGHTS)
     except (safetensors.SafetensorError, OSError) as error:
-        raise InputError(f"{folder / WEIGHTS}: not a file of weights: {error}") from error
+        raise InputError(f"{folder / WEIGHTS}: not the weights of this network: {error}") from error
 
 
 def save_network(network: RRN, folder: str | Path) -> None:

@@ -95,3 +95,14 @@ class EdgeReadout(Readout):
         to_source, to_target, to_edge = weight.tensor_split([self.hidden, 2 * self.hidden], dim=1)
         z = graph.pair(h @ to_source.T, F.linear(h, to_target, bias))
         return self.mlp.after_first(z if edge_attr is None else z + edge_attr @ to_edge.T)
+
+
+class DotReadout(Readout):
+    """One logit per node, one weight per unit: (nodes, 1)."""
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(hidden) * hidden**-0.5)
+
+    def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor:
+        return (h @ self.weight)[:, None]

@@ -7,9 +7,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from rrn.errors import InputError
 from rrn.layers import MLP, Product, linear
 
 Inputs = Literal["xm", "hxm"]
+LARGEST = 6.0
+"""Where `SharedLayerUpdate` cuts off its units."""
 
 
 class State(NamedTuple):
@@ -49,6 +52,15 @@ class Update(nn.Module, ABC):
     def shown(self, state: State) -> Tensor:
         """What of the state the readout sees: h, unless an update keeps something better for it."""
         return state.h
+
+    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
+        """The state with noise of a standard deviation (nodes, 1) added to what carries it on."""
+        return State(state.h + noise * normal_like(state.h, generator), state.memory)
+
+
+def normal_like(values: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Normal numbers, the same on every device."""
+    return torch.randn(values.shape, generator=generator, dtype=values.dtype, device="cpu").to(values.device)
 
 
 class _Reader(nn.Module):
@@ -138,3 +150,42 @@ class ResidualUpdate(Update):
 
     def forward(self, state: State, x: Tensor, m: Tensor) -> State:
         return State(self.norm(state.h + self.change(torch.cat([state.h, x, m], dim=-1))))
+
+
+class SharedLayerUpdate(Update):
+    """One layer z on [s, m, x], from which both the messages of the next step and the change of s are read::
+
+        z ← x · clamp([s, m, x] W, 0, 6)        s ← unit(s + z V)
+
+    The first units of z are what other nodes hear of (h), s is what the answer is read from; unit() scales to a mean
+    square of 1. x is one number per node: 1, or 0 for a node that is to stay silent. Sums over groups feed back into
+    the layer, so its units are cut off, lest they run away.
+    """
+
+    def __init__(self, hidden: int, messages: int, layer: int) -> None:
+        super().__init__()
+        if layer < messages:
+            raise InputError(f"layer: expected at least the {messages} units of all messages, got {layer}")
+        self.hidden, self.messages = hidden, messages
+        first = torch.randn(hidden + messages + 1, layer) * (2 * hidden + messages) ** -0.5
+        first[hidden:] *= 0.3
+        first[-1] = torch.randn(layer) * 0.3
+        self.first = nn.Parameter(first)
+        self.second = nn.Parameter(torch.randn(layer, hidden) * 0.5 * layer**-0.5)
+
+    def start(self, x: Tensor) -> State:
+        nodes = x.shape[0]
+        return State(x.new_zeros(nodes, self.messages), (x.new_zeros(nodes, self.hidden),))
+
+    def forward(self, state: State, x: Tensor, m: Tensor) -> State:
+        (s,) = state.memory
+        z = (torch.cat([s, m, x], dim=-1) @ self.first).clamp(0.0, LARGEST) * x
+        s = s + z @ self.second
+        return State(z[:, : self.messages], (s * torch.rsqrt(s.square().mean(-1, keepdim=True) + 1e-6),))
+
+    def shown(self, state: State) -> Tensor:
+        return state.memory[0]
+
+    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
+        (s,) = state.memory
+        return State(state.h, (s + noise * normal_like(s, generator),))

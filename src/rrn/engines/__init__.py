@@ -24,13 +24,14 @@ import torch
 from rrn.engines.chunked import Chunked
 from rrn.engines.edges import Edges
 from rrn.engines.engine import Engine, Plain
+from rrn.engines.groups import Groups
 from rrn.errors import InputError
 from rrn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (Edges(), Chunked(), Plain())}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (Groups(), Edges(), Chunked(), Plain())}
 """The faster ones first."""
 
 _only: ContextVar[str | None] = ContextVar("_only", default=None)

@@ -1,0 +1,254 @@
+"""Many steps of a shared-layer network on `Groups` at once, forward and backward written out by hand.
+
+What `GroupMessage`, `SharedLayerUpdate` and `DotReadout` say in plain torch, with every elementwise pass of a step
+fused into two loops that numba compiles.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rrn.compiled import COMPILED, compiled
+from rrn.engines.engine import Engine, differentiable_gradients, on_a_cpu
+from rrn.graphs import Groups as GroupsGraph
+from rrn.messages import GroupMessage
+from rrn.readouts import DotReadout, Outputs
+from rrn.updates import LARGEST, SharedLayerUpdate, State
+
+if TYPE_CHECKING:
+    from rrn.network import RRN, Prepared
+
+_LARGEST = np.float32(LARGEST)
+
+
+class Groups(Engine):
+    """`GroupMessage`, `SharedLayerUpdate` and `DotReadout` on `rrn.graphs.Groups`, in 32 bits, no node silent."""
+
+    name = "groups"
+
+    def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
+        parts = (network.message, GroupMessage), (network.update, SharedLayerUpdate), (network.readout, DotReadout)
+        if not COMPILED or not all(type(part) is kind for part, kind in parts):
+            return False
+        tensors = (given.x, *state.parts(), *network.parameters())
+        in_32_bits = all(tensor.dtype == torch.float32 for tensor in tensors)
+        return in_32_bits and on_a_cpu(*tensors) and bool((given.x == 1).all())
+
+    def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
+        graph, update, readout = given.graph, network.update, network.readout
+        assert isinstance(graph, GroupsGraph)
+        assert isinstance(update, SharedLayerUpdate)
+        assert isinstance(readout, DotReadout)
+        weights = update.first, update.second, readout.weight
+        logits, h, s = _Steps.apply(state.h, state.memory[0], *weights, graph, steps)
+        return logits[..., None], State(h, (s,))
+
+
+class _Layout(NamedTuple):
+    """A `Groups` graph as the loops read it: groups of all kinds counted through within a graph."""
+
+    groups: np.ndarray
+    stops: np.ndarray
+    total: int
+    kinds: int
+
+    @classmethod
+    def of(cls, graph: GroupsGraph) -> "_Layout":
+        offsets = np.cumsum([0, *graph.counts[:-1]])
+        return cls(graph.member_of.numpy() + offsets, graph.stops.numpy(), sum(graph.counts), graph.kinds)
+
+
+@compiled(fastmath=True)
+def _sum_groups(
+    values: np.ndarray,
+    start: int,
+    into: np.ndarray,
+    offset: int,
+    width: int,
+    groups: np.ndarray,
+    stops: np.ndarray,
+    count: int,
+    add: bool,
+) -> None:
+    """Part k of the columns of ``values`` from ``start`` on, summed over each node's group of kind k."""
+    sums = np.empty((count, width), np.float32)
+    kinds = groups.shape[1]
+    low = 0
+    for high in stops:
+        sums[:] = 0
+        for n in range(low, high):
+            for k in range(kinds):
+                group = groups[n, k]
+                for j in range(width):
+                    sums[group, j] += values[n, start + k * width + j]
+        for n in range(low, high):
+            for k in range(kinds):
+                group = groups[n, k]
+                if add:
+                    for j in range(width):
+                        into[n, offset + k * width + j] += sums[group, j]
+                else:
+                    for j in range(width):
+                        into[n, offset + k * width + j] = sums[group, j]
+        low = high
+
+
+@compiled(fastmath=True)
+def _clamp(z: np.ndarray, bias: np.ndarray) -> None:
+    for n in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            z[n, j] = min(max(z[n, j] + bias[j], np.float32(0)), _LARGEST)
+
+
+@compiled(fastmath=True)
+def _unit_and_logits(
+    s: np.ndarray, into: np.ndarray, scales: np.ndarray, logits: np.ndarray, weight: np.ndarray
+) -> None:
+    hidden = s.shape[1]
+    for n in range(s.shape[0]):
+        square = np.float32(0)
+        for j in range(hidden):
+            square += s[n, j] * s[n, j]
+        scale = np.float32(1) / np.sqrt(square / np.float32(hidden) + np.float32(1e-6))
+        scales[n] = scale
+        logit = np.float32(0)
+        for j in range(hidden):
+            value = s[n, j] * scale
+            into[n, j] = value
+            logit += value * weight[j]
+        logits[n] = logit
+
+
+@compiled(fastmath=True)
+def _back_through_unit(
+    to_s: np.ndarray,
+    to_inputs: np.ndarray,
+    to_logits: np.ndarray,
+    weight: np.ndarray,
+    to_weight: np.ndarray,
+    unit: np.ndarray,
+    scales: np.ndarray,
+) -> None:
+    """``to_s`` comes in with what flows along the residual and leaves with the gradient before unit()."""
+    hidden = to_s.shape[1]
+    for n in range(to_s.shape[0]):
+        along = np.float32(0)
+        from_logit = to_logits[n]
+        for j in range(hidden):
+            value = to_s[n, j] + to_inputs[n, j] + from_logit * weight[j]
+            to_s[n, j] = value
+            along += value * unit[n, j]
+            to_weight[j] += from_logit * unit[n, j]
+        along /= np.float32(hidden)
+        for j in range(hidden):
+            to_s[n, j] = scales[n] * (to_s[n, j] - unit[n, j] * along)
+
+
+@compiled(fastmath=True)
+def _back_through_clamp(to_z: np.ndarray, to_bias: np.ndarray, z: np.ndarray) -> None:
+    for n in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            if z[n, j] <= 0 or z[n, j] >= _LARGEST:
+                to_z[n, j] = 0
+            to_bias[j] += to_z[n, j]
+
+
+class _Steps(torch.autograd.Function):
+    """``inputs[t]`` holds [s, m] before step t; ``layers[t]`` z of step t. The last row of ``first`` is the bias."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        h: Tensor,
+        s: Tensor,
+        first: Tensor,
+        second: Tensor,
+        readout: Tensor,
+        graph: GroupsGraph,
+        steps: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        learning = any(ctx.needs_input_grad)
+        nodes, hidden = s.shape
+        messages = h.shape[1]
+        layout = _Layout.of(graph)
+        width, groups = messages // layout.kinds, (layout.groups, layout.stops, layout.total)
+        kept = steps if learning else 1
+        inputs = s.new_empty(kept + 1, nodes, hidden + messages)
+        layers = s.new_empty(kept, nodes, first.shape[1])
+        scales, logits = s.new_empty(kept, nodes), s.new_empty(steps, nodes)
+        inputs[0, :, :hidden] = s
+        _sum_groups(h.contiguous().numpy(), 0, inputs[0].numpy(), hidden, width, *groups, False)
+        changed = torch.empty_like(s)
+        bias, weight = first[-1].detach().numpy(), readout.detach().numpy()
+        for t in range(steps):
+            now, after, layer = (t, t + 1, t) if learning else (t % 2, (t + 1) % 2, 0)
+            z, following = layers[layer], inputs[after].numpy()
+            torch.mm(inputs[now], first[:-1], out=z)
+            _clamp(z.numpy(), bias)
+            _sum_groups(z.numpy(), 0, following, hidden, width, *groups, False)
+            torch.addmm(inputs[now, :, :hidden], z, second, out=changed)
+            _unit_and_logits(changed.numpy(), following, scales[layer].numpy(), logits[t].numpy(), weight)
+        last = inputs[steps if learning else steps % 2]
+        if learning:
+            ctx.save_for_backward(h, s, first, second, readout, inputs, layers, scales)
+            ctx.graph, ctx.layout = graph, layout
+        return logits, layers[-1, :, :messages].clone(), last[:, :hidden].clone()
+
+    @staticmethod
+    def backward(ctx: Any, to_logits: Tensor, to_h: Tensor, to_last: Tensor) -> tuple[Tensor | None, ...]:
+        h, s, first, second, readout, inputs, layers, scales = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            given, arriving = (h, s, first, second, readout), (to_logits, to_h, to_last)
+            again = differentiable_gradients(_plain, given, ctx.graph, len(layers), gradient=arriving)
+            return *again, None, None
+        layout: _Layout = ctx.layout
+        groups = layout.groups, layout.stops, layout.total
+        steps, nodes, layer_width = layers.shape
+        hidden, messages = second.shape[1], h.shape[1]
+        width = messages // layout.kinds
+        to_logits = to_logits.contiguous()
+        to_first, to_second, to_readout = (torch.zeros_like(weight) for weight in (first, second, readout))
+        to_s, to_z = to_last.clone(), s.new_empty(nodes, layer_width)
+        to_inputs = s.new_zeros(nodes, hidden + messages)
+        back_first, back_second = first[:-1].T.contiguous(), second.T.contiguous()
+        weight = readout.detach().numpy()
+        for t in range(steps - 1, -1, -1):
+            _back_through_unit(
+                to_s.numpy(),
+                to_inputs.numpy(),
+                to_logits[t].numpy(),
+                weight,
+                to_readout.numpy(),
+                inputs[t + 1].numpy(),
+                scales[t].numpy(),
+            )
+            torch.mm(to_s, back_second, out=to_z)
+            if t == steps - 1:
+                to_z[:, :messages] += to_h
+            to_second.addmm_(layers[t].T, to_s)
+            _sum_groups(to_inputs.numpy(), hidden, to_z.numpy(), 0, width, *groups, True)
+            _back_through_clamp(to_z.numpy(), to_first[-1].numpy(), layers[t].numpy())
+            torch.mm(to_z, back_first, out=to_inputs)
+            to_first[:-1].addmm_(inputs[t].T, to_z)
+        to_start, to_sent = None, None
+        if ctx.needs_input_grad[1]:
+            to_start = to_s + to_inputs[:, :hidden]
+        if ctx.needs_input_grad[0]:
+            to_sent = torch.empty_like(h)
+            _sum_groups(to_inputs.numpy(), hidden, to_sent.numpy(), 0, width, *groups, False)
+        return to_sent, to_start, to_first, to_second, to_readout, None, None
+
+
+def _plain(
+    h: Tensor, s: Tensor, first: Tensor, second: Tensor, readout: Tensor, graph: GroupsGraph, steps: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    logits, one = [], s.new_ones(s.shape[0], 1)
+    for _ in range(steps):
+        z = (torch.cat([s, graph.sums(h), one], dim=-1) @ first).clamp(0.0, LARGEST)
+        s = s + z @ second
+        s = s * torch.rsqrt(s.square().mean(-1, keepdim=True) + 1e-6)
+        h = z[:, : h.shape[1]]
+        logits.append(s @ readout)
+    return torch.stack(logits), h, s
