@@ -19,7 +19,7 @@ def measure() -> dict[str, object]:
     from rrn.tasks.sudoku.exact import generate
     from rrn.tasks.sudoku.examples import EXAMPLES
     from rrn.tasks.sudoku.files import parse_puzzle
-    from rrn.tasks.sudoku.solving import answers_by_step, solve
+    from rrn.tasks.sudoku.predict import answers_by_step, solve
     from rrn.tasks.sudoku.symmetry import random_symmetry
 
     generate(8, np.random.default_rng(1))

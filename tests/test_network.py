@@ -57,7 +57,7 @@ def test_three_nodes_by_hand() -> None:
     h   = h + 1000·x + m = (1317, 2124, 3669)
     """
     parts = {"message": Twice(), "update": Plus(), "readout": Show()}
-    network = RRN(1, 1, 1, edge_features=1, encoder_layers=None, **parts)
+    network = RRN(1, 1, edge_features=1, encoder_layers=None, **parts)
     x, edge_attr = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([[1.0], [2.0], [3.0], [4.0]])
     outputs = network(x, TRIANGLE, edge_attr, steps=2)
     assert outputs[0].flatten().tolist() == [1317, 2124, 3669]

@@ -72,7 +72,7 @@ class Halved(LSTMUpdate):
 
 
 def test_parts_of_your_own_are_handed_over_when_loading(tmp_path: Path) -> None:
-    network = RRN(**SETTINGS | {"update": Halved(6), "readout": NodeReadout(6, 4)}).eval()
+    network = RRN(**SETTINGS | {"outputs": None, "update": Halved(6), "readout": NodeReadout(6, 4)}).eval()
     network.save_pretrained(tmp_path)
     again = RRN.from_pretrained(tmp_path, update=Halved(6), readout=NodeReadout(6, 4))
     assert torch.equal(again(*GRAPH, steps=3), network(*GRAPH, steps=3))

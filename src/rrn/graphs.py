@@ -124,7 +124,7 @@ class EdgeList(Graph):
             raise InputError(f"edge_index: expected integers (torch.int64), got {edge_index.dtype}")
         if num_nodes < 1:
             raise InputError("x: the graph has no nodes")
-        if not torch.compiler.is_compiling() and edge_index.numel():
+        if edge_index.numel() and _has_values(edge_index):
             low, high = (int(v) for v in edge_index.aminmax())
             if low < 0 or high >= num_nodes:
                 bad = low if low < 0 else high
@@ -173,9 +173,10 @@ class NeighbourTable(Graph):
     def __init__(self, table: Tensor) -> None:
         if table.dim() != 2 or table.numel() == 0 or table.dtype not in (torch.int64, torch.int32):
             raise InputError(f"table: expected integers of shape (nodes, k), got {table.dtype} {tuple(table.shape)}")
-        low, high = (int(v) for v in table.aminmax())
-        if low < 0 or high >= len(table):
-            raise InputError(f"table: names node {low if low < 0 else high}, but has nodes 0 to {len(table) - 1}")
+        if _has_values(table):
+            low, high = (int(v) for v in table.aminmax())
+            if low < 0 or high >= len(table):
+                raise InputError(f"table: names node {low if low < 0 else high}, but has nodes 0 to {len(table) - 1}")
         self.table = table.long()
         self.num_nodes = len(table)
         self.edge_shape = tuple(table.shape)
@@ -377,7 +378,7 @@ class Groups(Graph):
         self.member_of, self.counts = member_of, tuple(int(count) for count in counts)
         self.num_nodes = member_of.shape[0]
         self.stops = torch.full((1,), self.num_nodes, device=member_of.device) if stops is None else stops
-        if not torch.compiler.is_compiling() and self.num_nodes:
+        if self.num_nodes and _has_values(member_of):
             high = member_of.amax(0)
             if int(member_of.min()) < 0 or bool((high >= high.new_tensor(self.counts)).any()):
                 raise InputError(f"member_of: names a group that counts {self.counts} has no room for")
@@ -412,7 +413,9 @@ class Groups(Graph):
         """Any nodes, not only those of whole graphs; graphs that are left without a node are left out."""
         if edge_attr is not None:
             edge_attr = edge_attr[torch.logical_and(*(nodes[end] for end in self.ends()[:2]))]
-        sizes = torch.zeros_like(self.stops).index_add(0, self.graph_of_node()[nodes], torch.ones_like(nodes).long()[nodes])
+        sizes = torch.zeros_like(self.stops).index_add(
+            0, self.graph_of_node()[nodes], torch.ones_like(nodes).long()[nodes]
+        )
         return Groups(self.member_of[nodes], self.counts, sizes[sizes > 0].cumsum(0)), edge_attr
 
     @classmethod
@@ -462,6 +465,11 @@ class Groups(Graph):
 
     def sum_nodes(self, h: Tensor, batch: Tensor | None) -> Tensor:
         return h.new_zeros(len(self.stops), h.shape[-1]).index_add(0, self.graph_of_node(), h)
+
+
+def _has_values(tensor: Tensor) -> bool:
+    """Whether the numbers can be looked at: not while a program is traced, nor on the meta device."""
+    return not torch.compiler.is_compiling() and tensor.device.type != "meta"
 
 
 Part = tuple[Any, Tensor | None]

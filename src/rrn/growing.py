@@ -26,9 +26,9 @@ def deepen(network: RRN, layers: int, edge_features: int | None = None) -> RRN:
 
     ``edge_features`` may be more than before; the new ones are not listened to yet.
     """
-    if network.settings is None:
-        raise InputError("network: it has parts of its own; build the deeper one yourself and use grow_into")
     settings = dict(network.settings)
+    if any(isinstance(setting, dict) for setting in settings.values()):
+        raise InputError("network: it has parts of its own; build the deeper one yourself and use grow_into")
     for name in ("encoder_layers", "message_layers", "update_layers"):
         if settings[name] is not None:
             settings[name] = layers

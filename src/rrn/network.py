@@ -68,7 +68,7 @@ class RRN(nn.Module):
         self,
         features: int,
         hidden: int,
-        outputs: int,
+        outputs: int | None = None,
         *,
         edge_features: int = 0,
         encoder_layers: int | None = 1,
@@ -90,6 +90,9 @@ class RRN(nn.Module):
             raise InputError(f"update: expected one of {[*UPDATES, 'none']} or an Update, got {update!r}")
         if isinstance(readout, str) and readout not in READOUTS:
             raise InputError(f"readout: expected one of {list(READOUTS)} or a Readout, got {readout!r}")
+        if (outputs is None) == isinstance(readout, str):
+            expected = "how many" if outputs is None else "none, for the readout given has its own"
+            raise InputError(f"outputs: expected {expected}, got {outputs}")
         if update_inputs not in get_args(Inputs):
             raise InputError(f"update_inputs: expected one of {list(get_args(Inputs))}, got {update_inputs!r}")
         if message is None and message_layers < 1:
@@ -306,13 +309,13 @@ class RRN(nn.Module):
             self._check_dtype("edge_attr", edge_attr)
         if batch is not None and (batch.shape != (nodes,) or batch.dtype != torch.int64):
             raise InputError(f"batch: expected torch.int64 of shape ({nodes},), got {batch.dtype} {tuple(batch.shape)}")
-        if not torch.compiler.is_compiling():
+        if not torch.compiler.is_compiling() and x.device.type != "meta":
             self._check_values(x, edge_attr, batch)
         return graph
 
     def _check_dtype(self, name: str, values: Tensor) -> None:
         weights = next(self.parameters(), values)
-        autocast = torch.is_autocast_enabled(values.device.type)
+        autocast = values.device.type != "meta" and torch.is_autocast_enabled(values.device.type)
         if not values.is_floating_point() or (values.dtype != weights.dtype and not autocast):
             raise InputError(f"{name}: expected {weights.dtype}, as the network's weights are, got {values.dtype}")
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from rrn.errors import InputError
 from rrn.graphs import Graph
 from rrn.readouts import Outputs, answer_of
-from rrn.updates import State, Update
+from rrn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
@@ -28,6 +28,10 @@ NOISE = 0.3
 NOISE_EVERY = 8
 """Steps from one dose of noise to the next. A network forgets what it starts from, so noise has to come on the way; in
 the second half of a start there is none, so that it can settle."""
+
+
+Noise = Callable[[State, Tensor, torch.Generator | None], State]
+"""Adds noise of a standard deviation (rows, 1) to a state, as `rrn.updates.Update.noisy` does."""
 
 
 class Places(NamedTuple):
@@ -63,17 +67,14 @@ class Places(NamedTuple):
         state = State.of(torch.cat(both) for both in zip(self.state.parts(), others.state.parts(), strict=True))
         return Places(numbers, starts, sizes, age, state)
 
-    def noisy(self, update: Update, amount: Tensor, generator: torch.Generator | None = None) -> "Places":
+    def noisy(self, add_noise: Noise, amount: Tensor, generator: torch.Generator | None = None) -> "Places":
         """With noise of a standard deviation (places,) on what each problem has of the state."""
         noise = amount.to(self.state.h).repeat_interleave(self.sizes)[:, None]
-        return self._replace(state=update.noisy(self.state, noise, generator))
+        return self._replace(state=add_noise(self.state, noise, generator))
 
 
 class Work(Protocol):
     """Problems, numbered from 0, and a network that works on some of them at a time."""
-
-    update: Update
-    """Knows where noise goes."""
 
     def __len__(self) -> int: ...
 
@@ -83,11 +84,14 @@ class Work(Protocol):
     def run(self, places: Places, steps: int) -> tuple[Tensor | Outputs, State]:
         """Some steps for those who have a place."""
 
-    def finished(self, places: Places, outputs: Tensor | Outputs) -> Tensor:
+    def finished(self, places: Places, outputs: Any) -> Tensor:
         """Whether each problem is finished at each of the steps just run: (steps, places)."""
 
-    def answer(self, places: Places, outputs: Tensor | Outputs, place: int, step: int) -> Any:
+    def answer(self, places: Places, outputs: Any, place: int, step: int) -> Any:
         """What to keep of a problem that leaves its place after a step of those just run."""
+
+    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None) -> State:
+        """As `rrn.updates.Update.noisy`."""
 
 
 @dataclass
@@ -153,7 +157,7 @@ def think_through(
         stride = min(STRIDE, max_steps - int(here.age.max()))
         if noise and bool((here.starts > 1).any()):
             dose = (here.starts > 1) & (here.age % NOISE_EVERY == 0) & (2 * here.age < max_steps)
-            here = here.noisy(work.update, noise * dose, generator)
+            here = here.noisy(work.noisy, noise * dose, generator)
         outputs, state = work.run(here, stride)
         finished = work.finished(here, outputs)
         if watch is not None:
@@ -232,7 +236,7 @@ class GraphWork:
     """The graphs of a batch as `Work`."""
 
     def __init__(self, network: "RRN", given: "Prepared", until: Until, starts: int) -> None:
-        self.network, self.given, self.until, self.update = network, given, until, network.update
+        self.network, self.given, self.until, self.noisy = network, given, until, network.update.noisy
         self.graph_of = given.graph.graph_of_node(given.batch)
         self.graphs = int(self.graph_of[-1]) + 1
         self.unchanged = torch.zeros(starts + 1, self.graphs, dtype=torch.long, device=self.graph_of.device)
@@ -299,7 +303,11 @@ class GraphWork:
             graph, edge_attr = type(self.given.graph).join([part[1:] for part in parts])
             x, term = torch.cat([part[0] for part in parts]), self.network.message.encode_edges(edge_attr)
             batch = None if self.given.batch is None else place_of
-            self.taken = wanted, self.given._replace(x=x, graph=graph, edge_attr=edge_attr, edge_term=term, batch=batch), place_of
+            self.taken = (
+                wanted,
+                self.given._replace(x=x, graph=graph, edge_attr=edge_attr, edge_term=term, batch=batch),
+                place_of,
+            )
         return self.taken[1], self.taken[2]
 
     def _select(self, numbers: list[int]) -> tuple[Tensor, Graph, Tensor | None]:
@@ -326,9 +334,6 @@ def think(
 ) -> Thought:
     """See `RRN.think`."""
     work = GraphWork(network, given, until, starts)
-    found = think_through(
-        work, max_steps=max_steps, starts=starts, noise=noise, generator=generator, watch=watch
-    )
+    found = think_through(work, max_steps=max_steps, starts=starts, noise=noise, generator=generator, watch=watch)
     answers, residuals = zip(*found.answers, strict=True)
     return Thought(torch.cat(answers), found.steps, found.finished, torch.stack(residuals), found.starts)
-

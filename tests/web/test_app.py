@@ -21,7 +21,7 @@ from rrn.tasks.babi.asking import ask as babi_ask
 from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import solves
-from rrn.tasks.sudoku.solving import solve
+from rrn.tasks.sudoku.predict import solve
 from rrn.web import limits
 from rrn.web.app import STATIC, create_app
 from rrn.web.panels import PANELS, pretty_clevr

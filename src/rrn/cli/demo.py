@@ -79,7 +79,7 @@ Act = Callable[[Stage], bool]
 
 def _sudoku(gif: Path | None) -> Act:
     from rrn.tasks.sudoku.files import parse_puzzle
-    from rrn.tasks.sudoku.solving import solve
+    from rrn.tasks.sudoku.predict import solve
 
     puzzle = parse_puzzle(PUZZLE)
     solved = solve(puzzle[None], trace=True)

@@ -195,7 +195,7 @@ def _work_out(
     network: "nn.Module", puzzles: list[np.ndarray], options: Options, trace: bool = False
 ) -> "list[Outcome]":
     from rrn.tasks.sudoku.outcome import work_out
-    from rrn.tasks.sudoku.solving import RESTARTS
+    from rrn.tasks.sudoku.predict import RESTARTS
 
     restarts = RESTARTS if options.restarts is None else options.restarts
     return work_out(puzzles, network, max_steps=options.max_steps, restarts=restarts, seed=options.seed, trace=trace)

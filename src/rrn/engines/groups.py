@@ -179,22 +179,27 @@ class _Steps(torch.autograd.Function):
         layers = s.new_empty(kept, nodes, first.shape[1])
         scales, logits = s.new_empty(kept, nodes), s.new_empty(steps, nodes)
         inputs[0, :, :hidden] = s
-        _sum_groups(h.contiguous().numpy(), 0, inputs[0].numpy(), hidden, width, *groups, False)
+        both, own = inputs.unbind(), inputs[..., :hidden].unbind()  # [s, m] and s
+        arrays = [part.numpy() for part in both]
+        _sum_groups(h.contiguous().numpy(), 0, arrays[0], hidden, width, *groups, False)
         changed = torch.empty_like(s)
         bias, weight = first[-1].detach().numpy(), readout.detach().numpy()
+        rows = zip(layers.unbind(), scales.numpy(), strict=True)
+        kept_layers = [(z, z.numpy(), scale) for z, scale in rows]
+        to_z, said = first[:-1].detach(), logits.numpy()
         for t in range(steps):
-            now, after, layer = (t, t + 1, t) if learning else (t % 2, (t + 1) % 2, 0)
-            z, following = layers[layer], inputs[after].numpy()
-            torch.mm(inputs[now], first[:-1], out=z)
-            _clamp(z.numpy(), bias)
-            _sum_groups(z.numpy(), 0, following, hidden, width, *groups, False)
-            torch.addmm(inputs[now, :, :hidden], z, second, out=changed)
-            _unit_and_logits(changed.numpy(), following, scales[layer].numpy(), logits[t].numpy(), weight)
-        last = inputs[steps if learning else steps % 2]
+            now, after = (t, t + 1) if learning else (t % 2, (t + 1) % 2)
+            z, z_array, scale = kept_layers[t if learning else 0]
+            torch.mm(both[now], to_z, out=z)
+            _clamp(z_array, bias)
+            _sum_groups(z_array, 0, arrays[after], hidden, width, *groups, False)
+            torch.addmm(own[now], z, second, out=changed)
+            _unit_and_logits(changed.numpy(), arrays[after], scale, said[t], weight)
+        last = own[steps if learning else steps % 2]
         if learning:
             ctx.save_for_backward(h, s, first, second, readout, inputs, layers, scales)
             ctx.graph, ctx.layout = graph, layout
-        return logits, layers[-1, :, :messages].clone(), last[:, :hidden].clone()
+        return logits, layers[-1, :, :messages].clone(), last.clone()
 
     @staticmethod
     def backward(ctx: Any, to_logits: Tensor, to_h: Tensor, to_last: Tensor) -> tuple[Tensor | None, ...]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
@@ -29,6 +30,11 @@ class Shard:
         if self.world == 1:
             return batch
         return {name: tensor.tensor_split(self.world)[self.rank] for name, tensor in batch.items()}
+
+    def take_rows(self, parts: list[Tensor], rows: Tensor) -> list[Tensor]:
+        """This process's part of a state of all, in which each graph has so many rows, or as many times as that."""
+        shares = torch.stack([part.sum() for part in rows.tensor_split(self.world)])
+        return [part.split((shares * len(part) // shares.sum()).tolist())[self.rank] for part in parts]
 
 
 class Carry(NamedTuple):
@@ -92,6 +98,10 @@ class Experiment(ABC, Generic[P]):
     def proceed(self, carry: Carry, outputs: Any, rng: np.random.Generator, shard: Shard) -> Carry | None:
         """What comes after an update that brought ``carry`` forward. None: a new batch."""
         return carry if carry.done < self.preset.steps else None
+
+    def rows_of(self, batch: Batch) -> Tensor:
+        """How many rows of a carried state belong to each graph of a batch: (graphs,). By default equally many."""
+        return torch.ones(len(next(iter(batch.values()))), dtype=torch.long)
 
     def position(self) -> dict[str, float]:
         """Where a curriculum stands, to be kept in checkpoints."""

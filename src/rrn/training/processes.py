@@ -102,7 +102,12 @@ class Processes:
 
     def gather(self, tensor: Tensor) -> Tensor:
         """The rows of all processes, in order."""
-        return self._together(self.fabric.all_gather, tensor).flatten(0, 1) if self.world > 1 else tensor
+        if self.world == 1:
+            return tensor
+        counts = self._together(self.fabric.all_gather, tensor.new_tensor([len(tensor)])).flatten().long().tolist()
+        padded = torch.cat([tensor, tensor.new_zeros(max(counts) - len(tensor), *tensor.shape[1:])])
+        every = self._together(self.fabric.all_gather, padded)
+        return torch.cat([part[:count] for part, count in zip(every, counts, strict=True)])
 
     def led(self, work: Callable[[], T]) -> T:
         """What ``work`` gives in the leading process, in all of them. What it refuses ends them all."""

@@ -269,9 +269,7 @@ class _Run:
         device = self.processes.device
         batch = {name: tensor.to(device) for name, tensor in carry.batch.items()}
         state = carry.state
-        if state is not None:
-            state = State(state.h.to(device), tuple(part.to(device) for part in state.memory))
-        return Carry(batch, state, carry.done)
+        return Carry(batch, state and state.map(lambda part: part.to(device)), carry.done)
 
     def resume(self) -> bool:
         """Go back to the newest whole checkpoint of the run folder; whether there was one."""
@@ -290,9 +288,9 @@ class _Run:
         self.update, self.seconds, self.best = facts["update"], facts["seconds"], facts["best"]
         self.due = facts.get("due", {})
         if "done" in facts:
-            parts = [part for _, part in sorted(self.shard.take(_part(tensors, "state.")).items())]
-            state = State(parts[0], tuple(parts[1:])) if parts else None
-            self.carry = self._placed(Carry(self.shard.take(_part(tensors, "batch.")), state, facts["done"]))
+            batch, parts = _part(tensors, "batch."), [part for _, part in sorted(_part(tensors, "state.").items())]
+            state = State.of(self.shard.take_rows(parts, self.experiment.rows_of(batch))) if parts else None
+            self.carry = self._placed(Carry(self.shard.take(batch), state, facts["done"]))
         return True
 
     def _find_checkpoint(self) -> Path | None:

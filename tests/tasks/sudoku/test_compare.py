@@ -9,7 +9,7 @@ from rrn.errors import InputError
 from rrn.pretrained import from_pretrained
 from rrn.tasks.sudoku import compare
 from rrn.tasks.sudoku.exact import generate
-from rrn.tasks.sudoku.solving import answers_by_step
+from rrn.tasks.sudoku.predict import answers_by_step
 
 BY_HEART = "sudoku-rn-graph"
 TRAINED = [system.name for system in compare.SYSTEMS if system.make is None and system.name != BY_HEART]

@@ -1,6 +1,5 @@
-"""The networks: their sizes, their symmetry, and that the fast form says what the plain form says."""
+"""The networks: their sizes, their graphs, their symmetry."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -8,17 +7,24 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rrn import tasks
+from rrn import engines, tasks
+from rrn.compiled import COMPILED
 from rrn.errors import InputError
-from rrn.tasks.sudoku import fast
 from rrn.tasks.sudoku.exact import generate
-from rrn.tasks.sudoku.graph import KINDS, CandidateGraph, cell_graph, cell_neighbours
-from rrn.tasks.sudoku.grid import neighbours
-from rrn.tasks.sudoku.model import CandidateSudoku, CellSudoku, build, what_givens_say
+from rrn.tasks.sudoku.export import _AllCandidates
+from rrn.tasks.sudoku.model import (
+    KINDS,
+    CandidateSudoku,
+    CellSudoku,
+    build,
+    candidate_graph,
+    cell_graph,
+    what_givens_say,
+)
 from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.tasks.sudoku.symmetry import Symmetries, draw_symmetries
 
-BOXES = [(2, 2), (2, 3), (3, 2), (3, 3)]
+needs_numba = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 TINY = SudokuPreset(name="tiny", about="", hidden=8, message_width=4, layer_width=30)
 
 
@@ -32,11 +38,6 @@ def lively(network: CandidateSudoku) -> CandidateSudoku:
         for weight in network.parameters():
             weight *= 2
     return network
-
-
-@pytest.fixture
-def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "fits", lambda x, box: False)
 
 
 @pytest.mark.parametrize(
@@ -70,65 +71,21 @@ def test_outputs_of_every_step(name: str) -> None:
     assert outputs.isfinite().all()
 
 
-def test_a_cell_hears_from_the_20_others_of_its_row_column_and_box() -> None:
-    np.testing.assert_array_equal(cell_neighbours().numpy(), neighbours())
-    assert cell_graph(3).edge_shape == (3 * 81, 20)
-    assert cell_graph(3) is cell_graph(3)
+def test_the_papers_graph_is_made_once_for_each_number_of_puzzles() -> None:
+    device = torch.device("cpu")
+    assert cell_graph(3, device).edge_shape == (3 * 81, 20)
+    assert cell_graph(3, device) is cell_graph(3, device)
 
 
-def brute_force_members(box: tuple[int, int], node: tuple[int, int, int]) -> list[set[tuple[int, int, int]]]:
-    high, wide = box
-    row, column, digit = node
-    everywhere = itertools.product(range(high * wide), repeat=3)
-    groups: list[set[tuple[int, int, int]]] = [set() for _ in range(KINDS)]
-    for r, c, d in everywhere:
-        if (r, c) == (row, column):
-            groups[0].add((r, c, d))
-        if d == digit and r == row:
-            groups[1].add((r, c, d))
-        if d == digit and c == column:
-            groups[2].add((r, c, d))
-        if d == digit and (r // high, c // wide) == (row // high, column // wide):
-            groups[3].add((r, c, d))
-            if r == row:
-                groups[4].add((r, c, d))
-            if c == column:
-                groups[5].add((r, c, d))
-    return groups
-
-
-@pytest.mark.parametrize("box", BOXES)
-def test_members_of_the_candidate_graph_by_brute_force(box: tuple[int, int]) -> None:
-    n = box[0] * box[1]
-    members = CandidateGraph(1, box).members()
-    assert [kind.shape for kind in members] == [(n**3, size) for size in (n, n, n, n, box[1], box[0])]
-    for node in itertools.product(range(0, n, 2), range(1, n, 2), range(n)):
-        row, column, digit = node
-        found = [kind[(row * n + column) * n + digit] for kind in members]
-        groups = [set(zip(*np.unravel_index(group.numpy(), (n, n, n)), strict=True)) for group in found]
-        assert groups == brute_force_members(box, node)
-
-
-@pytest.mark.parametrize("box", BOXES)
-def test_group_sums_are_sums_over_the_members(box: tuple[int, int]) -> None:
-    graph = CandidateGraph(2, box)
-    values = torch.randn(graph.num_nodes, KINDS * 3, dtype=torch.float64)
-    parts = values.view(-1, KINDS, 3)
-    listed = [parts[members, kind].sum(1) for kind, members in enumerate(graph.members())]
-    torch.testing.assert_close(graph.group_sums(values), torch.cat(listed, dim=-1))
-
-
-def test_the_candidate_graph_answers_as_every_graph_does() -> None:
-    graph = CandidateGraph(2, (2, 2))
-    values = torch.randn(graph.num_nodes, 3)
-    hears = torch.cat(graph.members(), dim=1)
-    assert graph.edge_shape == hears.shape
-    received = graph.pair(values, torch.zeros_like(values))
-    torch.testing.assert_close(received, values[hears])
-    torch.testing.assert_close(graph.collect(received, "sum"), values[hears].sum(1))
-    assert graph.in_degree().unique().tolist() == [20.0]
-    with pytest.raises(InputError, match="puzzles: expected at least 1, got 0"):
-        CandidateGraph(0)
+def test_open_candidates_are_the_graph() -> None:
+    """Its sums are those of all candidates with zeros where one is not open."""
+    still_open = what_givens_say(puzzles(2))[1]
+    graph, nodes = candidate_graph(still_open)
+    assert len(nodes) == graph.num_nodes == int(still_open.sum())
+    assert graph.stops.tolist() == still_open.sum(1).cumsum(0).tolist()
+    values = torch.randn(graph.num_nodes, KINDS * 3).double()
+    every = torch.zeros(2 * 729, KINDS * 3).double().index_copy(0, nodes, values)
+    torch.testing.assert_close(graph.sums(values), _AllCandidates(2).sums(every)[nodes])
 
 
 def test_what_a_given_says_by_hand() -> None:
@@ -153,66 +110,29 @@ def test_the_solution_is_open_where_it_is_not_given() -> None:
     assert not (given & still_open).any()
 
 
-def test_what_givens_rule_out_is_neither_answered_nor_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("engine", ["plain", pytest.param("groups", marks=needs_numba)])
+def test_what_givens_rule_out_is_neither_answered_nor_heard_of(engine: str) -> None:
     network, batch = lively(CandidateSudoku(TINY)), {"puzzle": puzzles(3)}
-    given, still_open = what_givens_say(batch["puzzle"])
-    for fits in (fast.fits, lambda x, box: False):
-        monkeypatch.setattr(fast, "fits", fits)
+    given, still_open = (part.flatten() for part in what_givens_say(batch["puzzle"]))
+    with engines.only(engine):
         outputs, state = network(batch, steps=4)
-        assert (outputs.view(4, -1)[:, given] == 20).all()
-        assert (outputs.view(4, -1)[:, ~given & ~still_open] == -20).all()
-        assert (state.h[~still_open] == 0).all()
-        assert (state.memory[0][~still_open] == 0).all()
+    assert (outputs.view(4, -1)[:, given] == 20).all()
+    assert (outputs.view(4, -1)[:, ~given & ~still_open] == -20).all()
+    assert len(state.h) == int(still_open.sum()), "only open candidates have a state"
+    assert network.rows(batch).sum() == len(state.h)
+
+
+def test_a_filled_grid_is_answered_without_a_graph() -> None:
+    _, solutions = generate(2, np.random.default_rng(0))
+    network, batch = CandidateSudoku(TINY), {"puzzle": torch.from_numpy(solutions).long()}
+    outputs, state = network(batch, steps=2)
+    assert (outputs.view(2, 2, 81, 9).argmax(-1) + 1 == batch["puzzle"]).all()
+    assert len(state.h) == 0
 
 
 def test_the_layer_must_hold_all_messages() -> None:
-    with pytest.raises(InputError, match="layer_width: expected at least the 24 units of all messages, got 23"):
+    with pytest.raises(InputError, match="layer: expected at least the 24 units of all messages, got 23"):
         CandidateSudoku(replace(TINY, layer_width=23))
-
-
-@pytest.mark.skipif(not fast.COMPILED, reason="numba is not installed")
-@pytest.mark.parametrize("warm", [False, True])
-def test_the_fast_form_is_the_plain_form(warm: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    network, batch = lively(CandidateSudoku(TINY)), {"puzzle": puzzles(3)}
-    state = None
-    if warm:
-        with torch.no_grad():
-            state = network(batch, steps=3)[1]
-    targets = torch.randint(9, (3 * 81,))
-    found = []
-    for fits in (fast.fits, lambda x, box: False):
-        monkeypatch.setattr(fast, "fits", fits)
-        network.zero_grad()
-        outputs, after = network(batch, steps=6, state=state)
-        nn.functional.cross_entropy(outputs.flatten(0, 1), targets.repeat(6)).backward()
-        found.append((outputs.detach(), after.h.detach(), after.memory[0].detach(), *gradients(network)))
-    assert found[0][0].std() > 0.1
-    assert all(part.abs().max() > 1e-4 for part in found[0][3:])
-    for ours, plainly in zip(*found, strict=True):
-        torch.testing.assert_close(ours, plainly, rtol=1e-3, atol=1e-5 * float(plainly.abs().max() + 1))
-
-
-def gradients(network: nn.Module) -> list[Tensor]:
-    return [weight.grad.clone() for weight in network.parameters() if weight.grad is not None]
-
-
-@pytest.mark.skipif(not fast.COMPILED, reason="numba is not installed")
-def test_the_fast_form_says_the_same_with_and_without_gradients() -> None:
-    network, batch = lively(CandidateSudoku(TINY)), {"puzzle": puzzles(2)}
-    learning, state = network(batch, steps=5)
-    with torch.inference_mode():
-        using, state_of_using = network(batch, steps=5)
-    assert learning.requires_grad
-    torch.testing.assert_close(using, learning.detach())
-    torch.testing.assert_close(state_of_using.memory[0], state.memory[0])
-    assert not state.memory[0].requires_grad
-
-
-def test_the_fast_form_is_for_nine_by_nine_in_single_precision_only() -> None:
-    x = torch.zeros(729, 1)
-    assert fast.fits(x, (3, 3)) == fast.COMPILED
-    assert not fast.fits(x, (2, 2))
-    assert not fast.fits(x.double(), (3, 3))
 
 
 def step_by_step(network: nn.Module, batch: dict[str, Tensor], steps: int) -> Tensor:
@@ -230,14 +150,15 @@ def test_a_loop_of_steps_is_one_run(name: str) -> None:
         torch.testing.assert_close(step_by_step(network, batch, 5), network(batch, steps=5)[0], rtol=1e-4, atol=1e-5)
 
 
-def test_the_cores_own_step_is_one_step() -> None:
+def test_the_cores_own_step_is_one_step_and_silence_is_absence() -> None:
+    """Closed candidates may as well be nodes with x = 0, as in the exported program."""
     network, some = CandidateSudoku(TINY), puzzles(2)
-    still_open = what_givens_say(some)[1]
-    x, graph = still_open.float()[:, None], CandidateGraph(2)
+    still_open = what_givens_say(some)[1].flatten()
     with torch.no_grad():
-        state, outputs = network.rrn.init_state(x), []
+        given = network.rrn.prepare(still_open.float()[:, None], _AllCandidates(2))
+        state, outputs = network.rrn.init_state(given), []
         for _ in range(4):
-            state, output = network.rrn.step(state, x, graph)
+            state, output = network.rrn.step(state, given)
             outputs.append(output)
         expected, _ = network({"puzzle": some}, steps=4)
     ours, theirs = torch.stack(outputs).view(4, -1)[:, still_open], expected.view(4, -1)[:, still_open]
@@ -276,8 +197,9 @@ def test_the_candidate_network_treats_all_digits_lines_bands_and_stacks_alike() 
     assert_alike(network, puzzles(6), network, no_transposition(draw_symmetries(6, np.random.default_rng(3))))
 
 
-def test_the_symmetry_is_the_plain_forms_too(plain: None) -> None:
-    test_the_candidate_network_treats_all_digits_lines_bands_and_stacks_alike()
+def test_the_symmetry_is_the_plain_engines_too() -> None:
+    with engines.only("plain"):
+        test_the_candidate_network_treats_all_digits_lines_bands_and_stacks_alike()
 
 
 def test_transposition_swaps_the_weights_for_rows_and_columns() -> None:
@@ -322,10 +244,11 @@ def test_it_runs_on_sudokus_of_other_sizes(box: tuple[int, int]) -> None:
 
 
 def test_noise_is_added_to_what_the_answer_is_read_from() -> None:
-    network, some = CandidateSudoku(TINY), puzzles(4)
-    state = network.start(some)
-    shaken = network.shaken(state, 0.5, torch.Generator().manual_seed(1))
-    assert torch.equal(shaken.h, state.h)
-    assert float((shaken.memory[0] - state.memory[0]).std()) == pytest.approx(0.5, rel=0.05)
-    again = network.shaken(state, 0.5, torch.Generator().manual_seed(1))
-    assert torch.equal(again.memory[0], shaken.memory[0])
+    network, batch = CandidateSudoku(TINY), {"puzzle": puzzles(4)}
+    state = network.start(batch)
+    noise = torch.full((len(state.h), 1), 0.5)
+    noisy = network.noisy(state, noise, torch.Generator().manual_seed(1))
+    assert torch.equal(noisy.h, state.h)
+    assert float((noisy.memory[0] - state.memory[0]).std()) == pytest.approx(0.5, rel=0.05)
+    again = network.noisy(state, noise, torch.Generator().manual_seed(1))
+    assert torch.equal(again.memory[0], noisy.memory[0])

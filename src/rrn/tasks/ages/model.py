@@ -80,7 +80,6 @@ class TurningAges(nn.Module):
         self.rrn = RRN(
             features=hidden,
             hidden=hidden,
-            outputs=AGES,
             edge_features=4,
             encoder_layers=None,
             message=GatedMessage(hidden, edge_features=4, width=preset.message_width),

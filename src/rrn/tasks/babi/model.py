@@ -191,7 +191,6 @@ class RolesNetwork(nn.Module):
         self.rrn = RRN(
             features=hidden,
             hidden=hidden,
-            outputs=preset.word_width,
             edge_features=preset.edge_features,
             encoder_layers=None,
             message=AttentionMessage(hidden, preset.edge_features, preset.heads, preset.head_width),

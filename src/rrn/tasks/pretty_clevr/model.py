@@ -130,7 +130,6 @@ class WalkingNetwork(nn.Module):
         self.rrn = RRN(
             features=3 + JUMPS,
             hidden=preset.hidden,
-            outputs=2,
             edge_features=2 * (OBJECTS - 1),
             encoder_layers=0,
             message=GatedMessage(preset.hidden, 2 * (OBJECTS - 1), preset.message_width),

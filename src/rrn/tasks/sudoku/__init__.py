@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rrn.tasks.sudoku.solving import Solved, solve
+    from rrn.tasks.sudoku.predict import Solved, solve
 
 __all__ = ["Solved", "solve"]
 
@@ -12,6 +12,6 @@ def __getattr__(name: str) -> Any:
     """Import torch only when something is to be solved."""
     if name not in __all__:
         raise AttributeError(f"module 'rrn.tasks.sudoku' has no attribute {name!r}")
-    from rrn.tasks.sudoku import solving
+    from rrn.tasks.sudoku import predict
 
-    return getattr(solving, name)
+    return getattr(predict, name)

@@ -20,7 +20,7 @@ from rrn.tasks.sudoku.baselines.belief_propagation import BeliefPropagation, Mod
 from rrn.tasks.sudoku.data import add_givens
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.solving import solve
+from rrn.tasks.sudoku.predict import solve
 
 PUZZLES, SEED = 1000, 2018
 STEPS = (1, 8, 16, 32, 64, 128, 250)

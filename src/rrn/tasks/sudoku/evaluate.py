@@ -21,7 +21,7 @@ from rrn.tasks.sudoku.data import read_sets
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.model import CellSudoku
-from rrn.tasks.sudoku.solving import PLACES, answers_by_step, solve
+from rrn.tasks.sudoku.predict import PLACES, answers_by_step, solve
 
 PER_GIVENS = 100
 OWN_SEED = 2018

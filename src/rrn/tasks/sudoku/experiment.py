@@ -1,5 +1,6 @@
 """How Sudoku is trained: on puzzles made on the spot, each kept until the network has solved it."""
 
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -8,21 +9,23 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.errors import InputError
+from rrn.places import Places
 from rrn.tasks.sudoku.data import add_givens, split_pool
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.model import build
+from rrn.tasks.sudoku.predict import solve
 from rrn.tasks.sudoku.presets import SudokuPreset
-from rrn.tasks.sudoku.solving import solve
+from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.experiment import Batch, Carry, Experiment, Shard, seeded
-from rrn.updates import State
 
 VALIDATION = 256
 VALIDATION_SEED = 7
 FILLS = 64
 """Steps, and so digits filled in, of the convolutional network when it is validated; it is trained on one look."""
-SHAKEN = 0.1
+NOISY = 0.1
+"""The share of segments that begin with noise, if there is any."""
 EASIER_UNTIL = 0.5
 WINDOW = 12
 """With --lower-by: the number of extra digits is drawn from the most to so many fewer."""
@@ -49,16 +52,23 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         if preset.pool is not None:
             self.pool = _read_pool(preset.pool, preset.pool_skip, preset.pool_avoid)
 
-    def network(self) -> nn.Module:
+    @cached_property
+    def built(self) -> PuzzleNetwork:
         return build(self.preset)
 
+    def network(self) -> nn.Module:
+        return self.built
+
     def sample(self, rng: np.random.Generator) -> Batch:
-        puzzles, solutions = self.draw(self.preset.batch_size, rng)
+        return self._fresh(self.preset.batch_size, rng)
+
+    def _fresh(self, count: int, rng: np.random.Generator) -> Batch:
+        puzzles, solutions = self.draw(count, rng)
         batch = {"puzzle": torch.from_numpy(puzzles).long(), "solution": torch.from_numpy(solutions).long()}
         if self.preset.slot_steps:
-            count = len(puzzles)
-            batch |= {"age": torch.zeros(count, dtype=torch.long), "limit": torch.full((count,), self._limit())}
-        return batch
+            age = torch.zeros_like(batch["puzzle"][:, 0])
+            batch |= {"age": age, "limit": torch.full_like(age, self._limit())}
+        return self.built.prepare(batch)
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Puzzles and solutions (count, 81): generated, and some from the pool if there is one."""
@@ -116,29 +126,21 @@ class SudokuExperiment(Experiment[SudokuPreset]):
                 self.most_extra = max(float(self.preset.extra_givens[1]), self.most_extra - self.preset.lower_by)
         if shard.world > 1:
             rng = np.random.default_rng([int(rng.integers(2**31)), shard.rank])
-        state = self._shake(carry.state, len(finished), rng) if self.preset.noise else carry.state
-        count = int(finished.sum())
-        if not count:
-            return Carry(batch, state, carry.done)
-        puzzles, solutions = self.draw(count, rng)
-        for name, fresh in (("puzzle", puzzles), ("solution", solutions)):
-            batch[name] = batch[name].clone()
-            batch[name][finished] = torch.from_numpy(fresh).long()
-        batch["age"] = batch["age"].masked_fill(finished, 0)
-        batch["limit"] = batch["limit"].masked_fill(finished, self._limit())
-        return Carry(batch, self._restart(state, finished), carry.done)
+        places = Places(torch.arange(len(late)), late, self.rows_of(batch), batch["age"], carry.state)
+        if self.preset.noise:
+            which = torch.from_numpy((rng.random(len(late)) < NOISY).astype(np.float32))
+            generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
+            places = places.noisy(self.built.noisy, which * self.preset.noise, generator)
+        if not finished.any():
+            return Carry(batch, places.state, carry.done)
+        fresh = self._fresh(int(finished.sum()), rng)
+        sizes = self.rows_of(fresh)
+        places = places.leave(finished).join(Places.enter(sizes, sizes, self.built.start(fresh)))
+        batch = {name: torch.cat([batch[name][~finished], fresh[name]]) for name in batch}
+        return Carry(batch, places.state.detach(), carry.done)
 
-    def _restart(self, state: State, finished: Tensor) -> State:
-        """The state with the places of finished puzzles set back to the start."""
-        rows = finished.repeat_interleave(len(state.h) // len(finished))[:, None]
-        return state.map(lambda part: part.masked_fill(rows, 0))
-
-    def _shake(self, state: State, puzzles: int, rng: np.random.Generator) -> State:
-        """The state with noise on a tenth of the puzzles."""
-        (s,) = state.memory
-        which = torch.from_numpy((rng.random(puzzles) < SHAKEN).astype(np.float32))
-        noise = torch.from_numpy(rng.standard_normal(s.shape, dtype=np.float32)) * self.preset.noise
-        return State(state.h, (s + noise * which.repeat_interleave(len(s) // puzzles)[:, None],))
+    def rows_of(self, batch: Batch) -> Tensor:
+        return self.built.rows(batch)
 
     def _limit(self) -> int:
         assert self.preset.slot_steps is not None

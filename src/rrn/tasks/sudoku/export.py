@@ -3,6 +3,8 @@
 Inputs are ``puzzle``, digits (puzzles, 81) with 0 for empty, and for a step ``state_0`` (puzzles, 729, messages)
 and ``state_1`` (puzzles, 729, hidden), both zero at the start. ``outputs`` are the logits of the digits 1-9:
 (puzzles, 81, 9) of a step, (steps, puzzles, 81, 9) of a run. The number of puzzles is free.
+
+A program has fixed shapes, so here all 729 candidates are nodes, and those that are not open stay silent (x = 0).
 """
 
 import torch
@@ -11,40 +13,58 @@ from torch.export import ExportedProgram
 
 from rrn.errors import InputError
 from rrn.export import Dimensions, export_program
-from rrn.tasks.sudoku.model import CandidateSudoku
+from rrn.graphs import Groups
+from rrn.tasks.sudoku.grid import candidate_groups
+from rrn.tasks.sudoku.model import CERTAIN, CandidateSudoku, what_givens_say
 from rrn.updates import State
 
+# What each kind of group is summed over, of the axes (puzzle, band, row, stack, column, digit, unit).
+_SUMMED = ((5,), (3, 4), (1, 2), (2, 4), (4,), (2,))
 
-class _Start(nn.Module):
-    def __init__(self, network: CandidateSudoku) -> None:
+
+class _AllCandidates(Groups):
+    """`candidate_groups` of so many puzzles, summed along the axes of the grid instead of by an index."""
+
+    def __init__(self, puzzles: int) -> None:
+        self.puzzles, self.num_nodes, self.counts = puzzles, puzzles * 729, tuple(candidate_groups()[1].tolist())
+
+    def sums(self, values: Tensor) -> Tensor:
+        parts = values.view(self.puzzles, 3, 3, 3, 3, 9, -1).chunk(len(_SUMMED), dim=-1)
+        sums = [part.sum(axes, keepdim=True).expand_as(part) for part, axes in zip(parts, _SUMMED, strict=True)]
+        return torch.cat(sums, dim=-1).view_as(values)
+
+
+class _Program(nn.Module):
+    def __init__(self, network: nn.Module, steps: int = 1) -> None:
         super().__init__()
-        self.network = network
-
-    def forward(self, puzzle: Tensor) -> tuple[Tensor, ...]:
-        state = self.network.start(puzzle)
-        return tuple(part.view(puzzle.shape[0], 729, -1) for part in (state.h, *state.memory))
-
-
-class _Step(nn.Module):
-    def __init__(self, network: CandidateSudoku) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, puzzle: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        h, *memory = (part.flatten(0, 1) for part in state)
-        outputs, after = self.network({"puzzle": puzzle}, steps=1, state=State(h, tuple(memory)))
-        count = puzzle.shape[0]
-        return outputs.view(count, 81, 9), *(part.view(count, 729, -1) for part in (after.h, *after.memory))
-
-
-class _Run(nn.Module):
-    def __init__(self, network: CandidateSudoku, steps: int) -> None:
-        super().__init__()
+        if not isinstance(network, CandidateSudoku):
+            raise InputError("network: only the network on the candidate graph (the preset 'sudoku') can be exported")
         self.network, self.steps = network, steps
 
+    def run(self, puzzle: Tensor, state: State | None) -> tuple[Tensor, State]:
+        given, still_open = what_givens_say(puzzle)
+        x = still_open.to(next(self.network.parameters()).dtype).view(-1, 1)
+        outputs, state = self.network.rrn.run(x, _AllCandidates(puzzle.shape[0]), steps=self.steps, state=state)
+        known = torch.where(given, CERTAIN, -CERTAIN).to(outputs.dtype)
+        logits = torch.where(still_open, outputs.view(self.steps, *still_open.shape), known)
+        return logits.view(self.steps, puzzle.shape[0], 81, 9), state
+
+
+class _Start(_Program):
+    def forward(self, puzzle: Tensor) -> tuple[Tensor, ...]:
+        state = self.network.rrn.init_state(next(self.network.parameters()).new_zeros(puzzle.shape[0] * 729, 1))
+        return tuple(part.view(puzzle.shape[0], 729, -1) for part in state.parts())
+
+
+class _Step(_Program):
+    def forward(self, puzzle: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        outputs, after = self.run(puzzle, State.of(part.flatten(0, 1) for part in state))
+        return outputs[0], *(part.view(puzzle.shape[0], 729, -1) for part in after.parts())
+
+
+class _Run(_Program):
     def forward(self, puzzle: Tensor) -> Tensor:
-        outputs, _ = self.network({"puzzle": puzzle}, steps=self.steps)
-        return outputs.view(self.steps, puzzle.shape[0], 81, 9)
+        return self.run(puzzle, None)[0]
 
 
 EXAMPLE = torch.arange(3 * 81).view(3, 81) % 10
@@ -52,25 +72,18 @@ PUZZLES: Dimensions = {0: "puzzles"}
 
 
 def start_program(network: nn.Module) -> ExportedProgram:
-    return export_program(_Start(_checked(network)), {"puzzle": EXAMPLE}, {"puzzle": PUZZLES})
+    return export_program(_Start(network), {"puzzle": EXAMPLE}, {"puzzle": PUZZLES})
 
 
 def step_program(network: nn.Module) -> ExportedProgram:
     """One step, state in, state out."""
-    checked = _checked(network)
-    state = _Start(checked)(EXAMPLE)
+    state = _Start(network)(EXAMPLE)
     dynamic: dict[str, Dimensions | tuple[Dimensions, ...]] = {"puzzle": PUZZLES, "state": (PUZZLES,) * len(state)}
-    return export_program(_Step(checked), {"puzzle": EXAMPLE, "state": state}, dynamic)
+    return export_program(_Step(network), {"puzzle": EXAMPLE, "state": state}, dynamic)
 
 
 def run_program(network: nn.Module, steps: int) -> ExportedProgram:
     """All of ``steps`` steps."""
     if steps < 1:
         raise InputError(f"steps: expected at least 1, got {steps}")
-    return export_program(_Run(_checked(network), steps), {"puzzle": EXAMPLE}, {"puzzle": PUZZLES})
-
-
-def _checked(network: nn.Module) -> CandidateSudoku:
-    if not isinstance(network, CandidateSudoku):
-        raise InputError("network: only the network on the candidate graph (the preset 'sudoku') can be exported")
-    return network
+    return export_program(_Run(network, steps), {"puzzle": EXAMPLE}, {"puzzle": PUZZLES})

@@ -12,7 +12,7 @@ from rrn.presets import Preset
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import CELLS, describe_clash, grid_to_line, line_to_grid
 from rrn.tasks.sudoku.outcome import work_out
-from rrn.tasks.sudoku.solving import solve
+from rrn.tasks.sudoku.predict import solve
 from rrn.tasks.sudoku.text import entries
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed

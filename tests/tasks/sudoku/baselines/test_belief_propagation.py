@@ -11,7 +11,7 @@ from rrn.tasks.sudoku.baselines import belief_propagation as bp
 from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU, FactorGraph
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import neighbours
-from rrn.tasks.sudoku.solving import solve
+from rrn.tasks.sudoku.predict import solve
 
 NEVER = float("-inf")
 
@@ -150,7 +150,7 @@ def test_balancing_makes_cells_and_digits_sum_to_one() -> None:
 )
 def test_easy_puzzles_are_solved_that_no_steps_would_not_solve(network: bp.BeliefPropagation) -> None:
     puzzles, solutions = generate(20, np.random.default_rng(2), 14)
-    state = network.start(torch.from_numpy(puzzles))
+    state = network.start({"puzzle": torch.from_numpy(puzzles)})
     known = network.beliefs(state.h.view(20, 243, 9), bp.evidence_of(torch.from_numpy(puzzles).long()))
     assert not (known.argmax(-1).numpy() + 1 == solutions).all(1).any()
     found = solve(puzzles, network=network, max_steps=32, restarts=0)

@@ -12,12 +12,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from rrn.compiled import COMPILED, compiled
 from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU, FactorGraph, fill_most_probable, given_digits
+from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
-from rrn.updates import State
+from rrn.updates import State, normal_like
 
 NEVER = float("-inf")
 UNITS_AT_A_TIME = 512
@@ -212,8 +213,8 @@ def normalised(messages: Tensor) -> Tensor:
     return torch.where(largest == NEVER, 0.0, messages - largest)
 
 
-class BeliefPropagation(nn.Module):
-    """The sum-product algorithm of Bauke (2008). The state is what units told cells, (n · 243, 9), and its age.
+class BeliefPropagation(PuzzleNetwork):
+    """The sum-product algorithm of Bauke (2008). The state is what units told cells, (n, 243 · 9), and its age.
 
     Args:
         schedule: in a step, all units speak at once, or one after another in an order drawn anew for every step.
@@ -222,8 +223,6 @@ class BeliefPropagation(nn.Module):
         seed: of the orders.
         graph: Sudoku's, or another.
     """
-
-    first_digit = 0
 
     def __init__(
         self,
@@ -239,22 +238,22 @@ class BeliefPropagation(nn.Module):
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         puzzles = batch["puzzle"]
-        state = self.start(puzzles) if state is None else state
+        state = self.start(batch) if state is None else state
         evidence = evidence_of(puzzles)
         messages, age = state.h.view(len(puzzles), -1, 9), state.memory[0]
         outputs = []
         for _ in range(steps):
             messages, age = self.step(messages, evidence, age), age + 1
             outputs.append(self.beliefs(messages, evidence).log_softmax(-1))
-        return torch.stack(outputs).flatten(1, 2), State(messages.flatten(0, 1), (age,))
+        return torch.stack(outputs).flatten(1, 2), State(messages.flatten(1), (age,))
 
-    def start(self, puzzles: Tensor) -> State:
-        messages = torch.zeros(len(puzzles) * self.graph.places, 9, dtype=torch.float64)
-        return State(messages, (torch.zeros(len(puzzles), 1, dtype=torch.long),))
+    def start(self, batch: Batch) -> State:
+        puzzles = batch["puzzle"]
+        messages = torch.zeros(len(puzzles), self.graph.places * 9, dtype=torch.float64, device=puzzles.device)
+        return State(messages, (torch.zeros_like(puzzles[:, :1]),))
 
-    def shaken(self, state: State, noise: float, generator: torch.Generator) -> State:
-        """The state with noise of a standard deviation added."""
-        return state._replace(h=state.h + torch.randn(state.h.shape, generator=generator, dtype=state.h.dtype) * noise)
+    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
+        return state._replace(h=state.h + noise * normal_like(state.h, generator))
 
     def beliefs(self, messages: Tensor, evidence: Tensor) -> Tensor:
         """Logarithms, (n, cells, digits), of marginals that need not sum to 1."""
@@ -296,7 +295,7 @@ class ModifiedBeliefPropagation(BeliefPropagation):
     """Belief propagation made for Sudoku, after Khan, Jabbari, Jabbari and Ghanbarinejad (2014).
 
     After every ``fix_every`` steps the most probable digit of all open cells is fixed as if it had been given, and in
-    every ``balance_every``-th what units hear is balanced. The state also has the grid so far, (n · 81, 1).
+    every ``balance_every``-th what units hear is balanced. The state also has the grid so far, (n, 81).
     """
 
     def __init__(
@@ -314,16 +313,15 @@ class ModifiedBeliefPropagation(BeliefPropagation):
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         puzzles = batch["puzzle"]
-        state = self.start(puzzles) if state is None else state
-        messages, (age, flat) = state.h.view(len(puzzles), -1, 9), state.memory
-        grids = flat.view_as(puzzles)
+        state = self.start(batch) if state is None else state
+        messages, (age, grids) = state.h.view(len(puzzles), -1, 9), state.memory
         outputs = []
         for _ in range(steps):
             evidence = evidence_of(grids)
             messages, age = self.step(messages, evidence, age), age + 1
             outputs.append(self.beliefs(messages, evidence).log_softmax(-1))
             grids = torch.where(age % self.fix_every == 0, fill_most_probable(grids, outputs[-1]), grids)
-        return torch.stack(outputs).flatten(1, 2), State(messages.flatten(0, 1), (age, grids.view(-1, 1)))
+        return torch.stack(outputs).flatten(1, 2), State(messages.flatten(1), (age, grids))
 
     def prepared(self, heard: Tensor, age: Tensor) -> Tensor:
         if self.balance_every is None:
@@ -331,9 +329,9 @@ class ModifiedBeliefPropagation(BeliefPropagation):
         due = ((age + 1) % self.balance_every == 0)[..., None, None]
         return torch.where(due, balanced(heard), heard) if due.any() else heard
 
-    def start(self, puzzles: Tensor) -> State:
-        start = super().start(puzzles)
-        return State(start.h, (*start.memory, puzzles.reshape(-1, 1)))
+    def start(self, batch: Batch) -> State:
+        start = super().start(batch)
+        return State(start.h, (*start.memory, batch["puzzle"]))
 
 
 def balanced(heard: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.tasks.sudoku.baselines.factor_graph import fill_most_probable, given_digits
+from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
 from rrn.updates import State
 
@@ -19,10 +20,8 @@ FILLED = 30.0
 """Added to the logit of a digit that is given or has been filled in."""
 
 
-class ConvolutionalSudoku(nn.Module):
-    """The state is the grid as it stands, (n · 81, 1), 0 for an empty cell. ``filters`` were 512 in the original."""
-
-    first_digit = 0
+class ConvolutionalSudoku(PuzzleNetwork):
+    """The state is the grid as it stands, (n, 81), 0 for an empty cell. ``filters`` were 512 in the original."""
 
     def __init__(self, filters: int) -> None:
         super().__init__()
@@ -39,22 +38,19 @@ class ConvolutionalSudoku(nn.Module):
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         puzzles = batch["puzzle"]
-        grids = (self.start(puzzles) if state is None else state).h.view_as(puzzles).long()
+        grids = puzzles if state is None else state.h.long()
         outputs = []
         for _ in range(steps):
             logits = self.look(grids)
             outputs.append(logits + FILLED * given_digits(grids))
             grids = fill_most_probable(grids, logits)
-        return torch.stack(outputs).flatten(1, 2), State(grids.view(-1, 1).float())
+        return torch.stack(outputs).flatten(1, 2), State(grids.float())
 
     def look(self, grids: Tensor) -> Tensor:
         """Logits of every cell's digits, (n, 81) → (n, 81, 9)."""
         image = F.one_hot(grids, 10).float().view(-1, 9, 9, 10).permute(0, 3, 1, 2)
         return self.digits(self.layers(image)).permute(0, 2, 3, 1).flatten(1, 2)
 
-    def start(self, puzzles: Tensor) -> State:
-        return State(puzzles.reshape(-1, 1).float())
-
-    def shaken(self, state: State, noise: float, generator: torch.Generator) -> State:
-        """The state itself: a grid cannot be a little different, so a restart goes where the first start went."""
-        return state
+    def start(self, batch: Batch) -> State:
+        """Noise changes nothing: a grid cannot be a little different."""
+        return State(batch["puzzle"].float())

@@ -11,18 +11,17 @@ from torch import Tensor, nn
 
 from rrn.layers import MLP
 from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU, given_digits
+from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
-from rrn.updates import State
+from rrn.updates import State, normal_like
 
 CERTAIN = 30.0
 """Added to the logit of a given digit."""
 
 
-class LearnedMessages(nn.Module):
-    """The state is β, (n · 243, 9). One network serves rows, columns and boxes; a bias tells it which kind of unit it
+class LearnedMessages(PuzzleNetwork):
+    """The state is β, (n, 243 · 9). One network serves rows, columns and boxes; a bias tells it which kind of unit it
     speaks for, and to which of its nine cells."""
-
-    first_digit = 0
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
@@ -36,13 +35,13 @@ class LearnedMessages(nn.Module):
         count = len(puzzles)
         given = given_digits(puzzles)
         given_here, is_given = given[:, SUDOKU.cell_of], (puzzles > 0)[:, SUDOKU.cell_of, None]
-        beta = (self.start(puzzles) if state is None else state).h.view(count, SUDOKU.places, 9)
+        beta = (self.start(batch) if state is None else state).h.view(count, SUDOKU.places, 9)
         outputs = []
         for _ in range(steps):
             to_units = torch.where(is_given, given_here, beta[:, SUDOKU.elsewhere].sum(2).softmax(-1))
             beta = self.messages(to_units)
             outputs.append(beta[:, SUDOKU.places_of].sum(2) + CERTAIN * given)
-        return torch.stack(outputs).view(steps, count * 81, 9), State(beta.reshape(-1, 9))
+        return torch.stack(outputs).view(steps, count * 81, 9), State(beta.flatten(1))
 
     def messages(self, to_units: Tensor) -> Tensor:
         """From units to cells, each from what the other eight cells said: (n, 243, 9) → (n, 243, 9)."""
@@ -50,9 +49,9 @@ class LearnedMessages(nn.Module):
         others = (each.sum(2, keepdim=True) - each).view(-1, 3, 9, 9, each.shape[-1])
         return self.rest((others + self.spoken_to).relu()).view_as(to_units)
 
-    def start(self, puzzles: Tensor) -> State:
-        return State(torch.zeros(len(puzzles) * SUDOKU.places, 9))
+    def start(self, batch: Batch) -> State:
+        puzzles = batch["puzzle"]
+        return State(self.heard.new_zeros(len(puzzles), SUDOKU.places * 9))
 
-    def shaken(self, state: State, noise: float, generator: torch.Generator) -> State:
-        """The state with noise of a standard deviation added."""
-        return State(state.h + torch.randn(state.h.shape, generator=generator) * noise)
+    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
+        return State(state.h + noise * normal_like(state.h, generator))

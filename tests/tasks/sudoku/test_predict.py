@@ -8,14 +8,18 @@ import torch
 from torch import Tensor, nn
 
 import rrn.tasks.sudoku
+from rrn import engines
+from rrn.compiled import COMPILED
 from rrn.errors import InputError
+from rrn.places import NOISE_EVERY, STRIDE
 from rrn.pretrained import from_pretrained
-from rrn.tasks.sudoku import quick
+from rrn.tasks.sudoku import predict
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, is_solved, solves
 from rrn.tasks.sudoku.model import CandidateSudoku
+from rrn.tasks.sudoku.predict import PLACES, RESTARTS, answers_by_step, solve
 from rrn.tasks.sudoku.presets import SudokuPreset
-from rrn.tasks.sudoku.solving import PLACES, RESTARTS, SHAKE_EVERY, STRIDE, answers_by_step, solve
+from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.updates import State
 
 Puzzles = tuple[np.ndarray, np.ndarray]
@@ -26,14 +30,12 @@ def twenty() -> Puzzles:
     return generate(20, np.random.default_rng(11), 4)
 
 
-class KnowsTheAnswer(nn.Module):
+class KnowsTheAnswer(PuzzleNetwork):
     """Says ``answers`` of a puzzle from the step on that ``ready`` names, and the digit 1 everywhere before.
 
     Its state counts the steps of each puzzle (h), and how often noise was put on it (memory). ``begins`` is told the
     puzzles of every start.
     """
-
-    first_digit = 0
 
     def __init__(
         self,
@@ -49,16 +51,17 @@ class KnowsTheAnswer(nn.Module):
         self.heard = heard
         self.largest_batch = self.steps_run = 0
 
-    def start(self, puzzles: Tensor) -> State:
-        return State(torch.zeros(len(puzzles), 1), (torch.zeros(len(puzzles), 1),))
+    def start(self, batch: dict[str, Tensor]) -> State:
+        count = len(batch["puzzle"])
+        return State(torch.zeros(count, 1), (torch.zeros(count, 1),))
 
-    def shaken(self, state: State, noise: float, generator: torch.Generator) -> State:
+    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
         return State(state.h, (state.memory[0] + noise,))
 
     def forward(self, batch: dict[str, Tensor], *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         puzzles = batch["puzzle"]
         self.largest_batch, self.steps_run = max(self.largest_batch, len(puzzles)), self.steps_run + steps
-        state = self.start(puzzles) if state is None else state
+        state = self.start(batch) if state is None else state
         rows = torch.tensor([self.row[grid_to_line(puzzle.numpy())] for puzzle in puzzles])
         willing = torch.tensor([self.heard(float(shakes)) for shakes in state.memory[0]])
         outputs = []
@@ -128,7 +131,7 @@ def test_restarts_are_noisy_and_counted(twenty: Puzzles) -> None:
 
 def test_noise_comes_in_doses_in_the_first_half_of_a_start(twenty: Puzzles) -> None:
     puzzles, solutions = twenty
-    max_steps = 4 * SHAKE_EVERY
+    max_steps = 4 * NOISE_EVERY
     for doses, enough in ((2, True), (3, False)):
         network = KnowsTheAnswer(puzzles[:1], solutions[:1], 1, heard=lambda shakes, doses=doses: shakes >= doses)
         found = solve(puzzles[:1], network=network, max_steps=max_steps, restarts=1, noise=1.0)
@@ -239,17 +242,20 @@ def add_until_nothing_fits(puzzle: np.ndarray) -> None:
             puzzle[cell] = 0
 
 
-@pytest.mark.skipif(not quick.fast.COMPILED, reason="numba is not installed")
+@pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 @pytest.mark.parametrize("max_steps", [5, 40])
-def test_the_quick_way_is_the_usual_way(max_steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiled_engine_and_check_solve_what_the_plain_ones_solve(
+    max_steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On puzzles easy enough that some are solved, and some that have no solution."""
     network, _ = from_pretrained("sudoku")
     puzzles, _ = generate(30, np.random.default_rng(5), (0, 12))
     for row in (3, 4):
         add_until_nothing_fits(puzzles[row])
     ours = solve(puzzles, network=network, max_steps=max_steps, restarts=0)
-    monkeypatch.setattr(quick, "fits", lambda network: False)
-    theirs = solve(puzzles, network=network, max_steps=max_steps, restarts=0)
+    monkeypatch.setattr(predict, "COMPILED", False)
+    with engines.only("plain"):
+        theirs = solve(puzzles, network=network, max_steps=max_steps, restarts=0)
     assert 0 < ours.valid.sum() < 30
     for name in ("grids", "valid", "steps", "starts", "first_grids"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)

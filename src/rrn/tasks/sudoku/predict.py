@@ -1,0 +1,256 @@
+"""Solving Sudokus with a network: puzzles in, grids out, and whether each of them is a solution."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rrn.compiled import COMPILED, compiled
+from rrn.errors import InputError
+from rrn.places import NOISE, Places, think_through
+from rrn.tasks.sudoku.grid import as_grids, clashes, solves
+from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.updates import State
+
+RESTARTS = 8
+PLACES = 8
+"""Puzzles worked on at a time: few enough for the cache."""
+PART = 100
+"""Puzzles that one thread takes at a time."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What `solve` found for n puzzles.
+
+    Attributes:
+        grids: (n, 81) digits 1-9: the answer at the step that counts. Look at ``valid`` before you trust one.
+        valid: (n,) whether the grid breaks no rule and keeps the givens, and so is a solution.
+        steps: (n,) steps of message passing it took, in the start that counts.
+        starts: (n,) starts it took: 1 where the first, clean one did it.
+        first_grids: (n, 81) the answer of the first, clean start.
+        confidence: (n,) the mean probability of the digits put into empty cells.
+        probabilities: (steps, n, 81, 9) after every step, where asked for; rows beyond a puzzle's steps repeat.
+    """
+
+    grids: np.ndarray
+    valid: np.ndarray
+    steps: np.ndarray
+    starts: np.ndarray
+    first_grids: np.ndarray
+    confidence: np.ndarray
+    probabilities: np.ndarray | None = None
+
+
+def solve(
+    puzzles: Any,
+    *,
+    max_steps: int = 128,
+    restarts: int = RESTARTS,
+    noise: float = NOISE,
+    weights: str = "sudoku",
+    network: nn.Module | None = None,
+    trace: bool = False,
+    seed: int = 0,
+    progress: Callable[[int, int], Any] = lambda done, of: None,
+) -> Solved:
+    """Run a network on puzzles until their grids are filled and break no rule, or ``max_steps`` have passed.
+
+    Args:
+        puzzles: one or many, as (n, 81) or (n, 9, 9) digits with 0 for empty, or strings of 81 characters.
+        max_steps: steps of one start.
+        restarts: starts with noise on the way for puzzles that the first, clean start did not solve.
+        noise: its standard deviation.
+        weights: shipped weights, a folder or a hub id; or give a ``network``.
+        trace: keep the probabilities of every step of the start that counts: the one that solved it, or the first.
+        seed: of the noise.
+    """
+    grids = _as_puzzles(puzzles)
+    if restarts < 0:
+        raise InputError(f"restarts: expected 0 or more, got {restarts}")
+    network = load(weights) if network is None else _for_puzzles(network)
+    parts = [grids[low : low + PART] for low in range(0, len(grids), PART)]
+    done = 0
+
+    def report(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(done, len(grids))
+
+    def run(number: int) -> Solved:
+        generator = torch.Generator().manual_seed(seed * 1_000_003 + number)
+        with torch.inference_mode():
+            return _solve_part(network, parts[number], max_steps, restarts, noise, trace, generator, report)
+
+    workers = torch.get_num_threads()
+    if workers == 1 or len(parts) <= 1:
+        return _together([run(number) for number in range(len(parts))])
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            return _together(list(pool.map(run, range(len(parts)))))
+    finally:
+        torch.set_num_threads(workers)
+
+
+def load(weights: str) -> PuzzleNetwork:
+    """A network for Sudoku by the name of its weights."""
+    from rrn.pretrained import from_pretrained
+
+    network, preset = from_pretrained(weights)
+    if preset.task != "sudoku":
+        raise InputError(f"weights {weights!r} are for the task {preset.task!r}, not for Sudoku")
+    return _for_puzzles(network)
+
+
+def _for_puzzles(network: nn.Module) -> PuzzleNetwork:
+    if not isinstance(network, PuzzleNetwork):
+        raise InputError(f"network: expected a PuzzleNetwork, got {type(network).__name__}")
+    return network
+
+
+def answers_by_step(network: nn.Module, puzzles: np.ndarray, steps: int) -> np.ndarray:
+    """The digits the network would put after every step from a clean start, never stopping: (steps, n, 81)."""
+    network = _for_puzzles(network)
+    with torch.inference_mode():
+        device = next(network.parameters(), torch.empty(0)).device
+        outputs, _ = network({"puzzle": torch.from_numpy(puzzles).long().to(device)}, steps=steps)
+        logits = outputs.view(steps, len(puzzles), 81, -1)[..., network.first_digit :]
+        return logits.argmax(-1).cpu().numpy().astype(np.uint8) + 1
+
+
+class _Puzzles:
+    """Puzzles as `rrn.places.Work`: finished when the grid is a solution."""
+
+    def __init__(self, network: PuzzleNetwork, puzzles: np.ndarray) -> None:
+        self.network, self.puzzles, self.noisy = network, puzzles, network.noisy
+        device = next(network.parameters(), torch.empty(0)).device
+        self.batch = network.prepare({"puzzle": torch.from_numpy(puzzles).long().to(device)})
+
+    def __len__(self) -> int:
+        return len(self.puzzles)
+
+    def begin(self, numbers: Tensor) -> tuple[Tensor, State]:
+        batch = {name: part[numbers] for name, part in self.batch.items()}
+        return self.network.rows(batch).cpu(), self.network.start(batch)
+
+    def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
+        batch = {name: part[places.numbers] for name, part in self.batch.items()}
+        outputs, state = self.network(batch, steps=steps, state=places.state)
+        logits = outputs.view(steps, len(places.numbers), 81, -1)
+        return logits[..., self.network.first_digit :].cpu(), state
+
+    def finished(self, places: Places, outputs: Tensor) -> Tensor:
+        logits, puzzles = outputs.numpy(), self.puzzles[places.numbers.numpy()]
+        if COMPILED and logits.dtype == np.float32:
+            valid = np.zeros(logits.shape[:2], bool)
+            _find_solutions(logits, puzzles, valid)
+            return torch.from_numpy(valid)
+        answers = logits.argmax(-1).astype(np.uint8) + 1
+        return torch.from_numpy(np.stack([solves(answer, puzzles) for answer in answers]))
+
+    def answer(self, places: Places, outputs: Tensor, place: int, step: int) -> Tensor:
+        return outputs[step, place]
+
+
+@compiled(fastmath=True)
+def _find_solutions(logits: np.ndarray, puzzles: np.ndarray, valid: np.ndarray) -> None:
+    """If the likeliest digits (steps, n, 81, 9) solve each puzzle (n, 81). What follows a first yes is left out."""
+    units = np.empty(27, np.int64)
+    for p in range(logits.shape[1]):
+        for t in range(logits.shape[0]):
+            units[:] = 0
+            keeps = True
+            for cell in range(81):
+                digit = 0
+                for d in range(1, 9):
+                    if logits[t, p, cell, d] > logits[t, p, cell, digit]:
+                        digit = d
+                if puzzles[p, cell] > 0 and puzzles[p, cell] != digit + 1:
+                    keeps = False
+                row, column = cell // 9, cell % 9
+                bit = 1 << digit
+                units[row] |= bit
+                units[9 + column] |= bit
+                units[18 + row // 3 * 3 + column // 3] |= bit
+            for unit in range(27):
+                keeps = keeps and units[unit] == 511
+            if keeps:
+                valid[t, p] = True
+                break
+
+
+def _solve_part(
+    network: PuzzleNetwork,
+    puzzles: np.ndarray,
+    max_steps: int,
+    restarts: int,
+    noise: float,
+    trace: bool,
+    generator: torch.Generator,
+    report: Callable[[int], None],
+) -> Solved:
+    work = _Puzzles(network, puzzles)
+    kept: dict[tuple[int, int], list[np.ndarray]] = {}
+
+    def keep(places: Places, outputs: Any) -> None:
+        chances = outputs.softmax(-1).numpy()
+        for place, (number, start) in enumerate(zip(places.numbers.tolist(), places.starts.tolist(), strict=True)):
+            kept.setdefault((number, start), []).append(chances[:, place])
+
+    found = think_through(
+        work,
+        max_steps=max_steps,
+        starts=1 + restarts,
+        noise=noise,
+        places=PLACES,
+        generator=generator,
+        progress=report,
+        watch=keep if trace else None,
+    )
+    logits, first = (torch.stack(answers) for answers in (found.answers, found.first_answers))
+    valid, steps, starts = found.finished.numpy(), found.steps.numpy(), found.starts.numpy()
+    probabilities = None
+    if trace:
+        traces = [
+            np.concatenate(kept[number, int(starts[number]) if valid[number] else 1])[: steps[number]]
+            for number in range(len(puzzles))
+        ]
+        padded = [np.concatenate([t, np.repeat(t[-1:], max_steps - len(t), axis=0)]) for t in traces]
+        probabilities = np.stack(padded, axis=1).astype(np.float32)
+    empty = puzzles == 0
+    chances = logits.softmax(-1).amax(-1).numpy() * empty
+    grids, first_grids = ((answers.argmax(-1) + 1).numpy().astype(np.uint8) for answers in (logits, first))
+    confidence = chances.sum(1) / np.maximum(empty.sum(1), 1)
+    return Solved(grids, valid, steps, starts, first_grids, confidence, probabilities)
+
+
+def _together(parts: list[Solved]) -> Solved:
+    if not parts:
+        none = np.zeros((0, 81), np.uint8)
+        return Solved(none, np.zeros(0, bool), np.zeros(0, int), np.zeros(0, int), none, np.zeros(0))
+    grids, valid, steps, starts, first, confidence = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("grids", "valid", "steps", "starts", "first_grids", "confidence")
+    )
+    traces = [part.probabilities for part in parts if part.probabilities is not None]
+    together = np.concatenate(traces, axis=1) if traces else None
+    return Solved(grids, valid, steps, starts, first, confidence, together)
+
+
+def _as_puzzles(puzzles: Any) -> np.ndarray:
+    from rrn.tasks.sudoku.files import parse_puzzle
+
+    if isinstance(puzzles, str):
+        puzzles = [puzzles]
+    if isinstance(puzzles, list | tuple) and puzzles and isinstance(puzzles[0], str):
+        return np.stack([parse_puzzle(text, f"puzzle {number}") for number, text in enumerate(puzzles, 1)])
+    grids = as_grids(puzzles)
+    clashing = clashes(grids).any(1)
+    if clashing.any():
+        raise InputError(f"puzzle {int(clashing.argmax()) + 1}: two of its givens clash")
+    return grids

@@ -1,0 +1,212 @@
+"""Every engine gives the values, states and gradients of the plain one, on every layout it fits."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from rrn import RRN, CompleteGraphs, EdgeList, InputError, NeighbourTable, engines
+from rrn.compiled import COMPILED
+from rrn.graphs import Graph, Groups, PackedGraphs
+from rrn.messages import GroupMessage
+from rrn.readouts import DotReadout
+from rrn.updates import SharedLayerUpdate, State
+
+needs_numba = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
+FEATURES, HIDDEN = 3, 6
+
+
+def layouts() -> dict[str, Graph]:
+    generator = torch.Generator().manual_seed(1)
+    groups = [Groups(torch.randint(4, (n, 3), generator=generator), (4, 4, 4)) for n in (9, 5, 12)]
+    return {
+        "edges": EdgeList(torch.randint(11, (2, 37), generator=generator), 11),
+        "no edges": EdgeList(torch.zeros(2, 0).long(), 3),
+        "table": NeighbourTable(torch.randint(11, (11, 3), generator=generator)),
+        "complete": CompleteGraphs(3, 4),
+        "masked": CompleteGraphs(3, 4, torch.tensor([[1, 1, 1, 0], [1, 0, 0, 1], [1, 1, 1, 1]]).bool()),
+        "packed": PackedGraphs(torch.tensor([3, 1, 4])),
+        "groups": Groups.join([(graph, None) for graph in groups])[0],
+    }
+
+
+def network_for(graph: Graph, layers: int, edge_features: int, update: str, inputs: str) -> RRN:
+    return RRN(
+        FEATURES,
+        HIDDEN,
+        2,
+        message_layers=layers,
+        edge_features=edge_features,
+        update=update,
+        update_layers=layers,
+        update_inputs=inputs,
+    ).double()
+
+
+def everything(
+    network: RRN, engine: str, x: Tensor, graph: Graph, edge_attr: Tensor | None, state: State
+) -> list[Tensor]:
+    """Outputs, the last state, and the gradients of parameters, features and the first state."""
+    leaves = [x, *state.parts(), *network.parameters(), *([] if edge_attr is None else [edge_attr])]
+    with engines.only(engine):
+        outputs, last = network.run(x, graph, edge_attr, steps=3, state=state)
+    total = (outputs * torch.linspace(-1, 1, outputs.numel(), dtype=x.dtype).view_as(outputs)).sum()
+    total = total + sum(part.square().sum() for part in last.parts())
+    gradients = torch.autograd.grad(total, leaves, allow_unused=True)
+    return [outputs, *last.parts(), *(g for g in gradients if g is not None)]
+
+
+def fitting(network: RRN, x: Tensor, graph: Graph, edge_attr: Tensor | None, state: State) -> Iterator[str]:
+    given = network.prepare(x, graph, edge_attr)
+    for name, engine in engines.ENGINES.items():
+        if name != "plain" and engine.fits(network, given, state):
+            yield name
+
+
+@pytest.mark.parametrize("update", ["lstm", "gru"])
+@pytest.mark.parametrize("inputs", ["xm", "hxm"])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("edge_features", [0, 2])
+@pytest.mark.parametrize("layout", layouts())
+def test_engines_agree(layout: str, edge_features: int, layers: int, inputs: str, update: str) -> None:
+    graph = layouts()[layout]
+    torch.manual_seed(4)
+    network = network_for(graph, layers, edge_features, update, inputs)
+    x = torch.randn(graph.num_nodes, FEATURES).double().requires_grad_()
+    edge_attr = torch.randn(*graph.edge_shape, edge_features).double().requires_grad_() if edge_features else None
+    start = network.init_state(x.detach())
+    state = State.of(torch.randn_like(part).requires_grad_() for part in start.parts())
+    plain = everything(network, "plain", x, graph, edge_attr, state)
+    found = list(fitting(network, x, graph, edge_attr, state))
+    for engine in found:
+        for ours, plainly in zip(everything(network, engine, x, graph, edge_attr, state), plain, strict=True):
+            torch.testing.assert_close(ours, plainly, atol=1e-10, rtol=1e-10)
+    expected = (["edges"] if COMPILED and layers == 1 else []) + (
+        ["chunked"] if layout in ("edges", "no edges", "table") else []
+    )
+    assert found == expected
+    if layout != "no edges":
+        assert plain[0].std() > 1e-3
+
+
+def group_network(dtype: torch.dtype = torch.float32) -> RRN:
+    torch.manual_seed(2)
+    return RRN(
+        1,
+        12,
+        encoder_layers=None,
+        message=GroupMessage(3, 4),
+        update=SharedLayerUpdate(6, 12, 20),
+        readout=DotReadout(6),
+    ).to(dtype)
+
+
+@needs_numba
+def test_the_engine_of_groups_agrees() -> None:
+    graph, network = layouts()["groups"], group_network()
+    x = torch.ones(graph.num_nodes, 1, requires_grad=True)
+    state = State(
+        torch.rand(graph.num_nodes, 12, requires_grad=True), (torch.randn(graph.num_nodes, 6, requires_grad=True),)
+    )
+    plain = everything(network, "plain", x, graph, None, state)
+    plain = [part for part in plain if part.shape != x.shape]  # x is taken for granted, so it has no gradient
+    ours = everything(network, "groups", x.detach().requires_grad_(), graph, None, state)
+    for mine, plainly in zip(ours, plain, strict=True):
+        torch.testing.assert_close(mine, plainly, rtol=1e-4, atol=1e-5 * float(plainly.abs().max() + 1))
+
+
+@needs_numba
+def test_engines_step_aside() -> None:
+    graph, network = layouts()["groups"], group_network()
+    x = torch.ones(graph.num_nodes, 1)
+    state = network.init_state(x)
+    fits = engines.ENGINES["groups"].fits
+    assert fits(network, network.prepare(x, graph), state)
+    silent = x.clone()
+    silent[3] = 0
+    assert not fits(network, network.prepare(silent, graph), state)
+    assert not fits(group_network(torch.float64), network.prepare(x, graph), state)
+    plain = RRN(3, 6, 2)
+    given = plain.prepare(torch.randn(4, 3), torch.tensor([[0], [1]]))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert not engines.ENGINES["edges"].fits(plain, given, plain.init_state(given))
+        assert not engines.ENGINES["chunked"].fits(plain, given, plain.init_state(given))
+
+
+def test_the_fastest_that_fits_is_chosen() -> None:
+    network = RRN(3, 6, 2)
+    given = network.prepare(torch.randn(4, 3), torch.tensor([[0], [1]]))
+    state = network.init_state(given)
+    assert engines.choose(network, given, state).name == ("edges" if COMPILED else "chunked")
+    with engines.only("plain"):
+        assert engines.choose(network, given, state).name == "plain"
+        with engines.only("chunked"):
+            assert engines.choose(network, given, state).name == "chunked"
+        assert engines.choose(network, given, state).name == "plain"
+
+
+def test_an_engine_that_does_not_exist_or_does_not_fit_is_named() -> None:
+    with (
+        pytest.raises(InputError, match="no engine 'warp'; there are groups, edges, chunked, plain"),
+        engines.only("warp"),
+    ):
+        pass
+    with (
+        pytest.raises(InputError, match=r"engines\.only\('groups'\): this engine does not fit"),
+        engines.only("groups"),
+    ):
+        RRN(3, 6, 2)(torch.randn(4, 3), torch.tensor([[0], [1]]), steps=1)
+
+
+def networks() -> dict[str, tuple[nn.Module, Tensor, Graph]]:
+    edges = EdgeList(torch.randint(9, (2, 30), generator=torch.Generator().manual_seed(0)), 9)
+    x = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(1)
+    return {
+        "edges": (RRN(3, 6, 2), x, edges),
+        "chunked": (RRN(3, 6, 2, message_layers=2, update_layers=2), x, edges),
+        "groups": (group_network(), torch.ones(26, 1), layouts()["groups"]),
+    }
+
+
+@pytest.mark.parametrize("engine", ["edges", "chunked", "groups"])
+def test_second_derivatives(engine: str) -> None:
+    """Of the squared norm of the gradient, as a penalty on it has it."""
+    if engine != "chunked" and not COMPILED:
+        pytest.skip("numba is not installed")
+    network, x, graph = networks()[engine]
+    found = []
+    for name in (engine, "plain"):
+        with engines.only(name):
+            loss = network(x, graph, steps=3).square().sum()
+        gradients = torch.autograd.grad(loss, list(network.parameters()), create_graph=True)
+        norm = sum(gradient.square().sum() for gradient in gradients)
+        found.append(torch.autograd.grad(norm, list(network.parameters())))
+    for ours, plainly in zip(*found, strict=True):
+        torch.testing.assert_close(ours, plainly, rtol=1e-3, atol=1e-3 * float(plainly.abs().max()))
+
+
+@pytest.mark.parametrize("engine", ["edges", "chunked", "groups"])
+def test_transforms_of_torch_func(engine: str) -> None:
+    network, x, graph = networks()[engine]
+    parameters = {name: value.detach() for name, value in network.named_parameters()}
+
+    def loss(values: dict[str, Tensor]) -> Tensor:
+        return torch.func.functional_call(network, values, (x, graph), {"steps": 2}).square().sum()
+
+    by_transform = torch.func.grad(loss)(parameters)
+    with engines.only("plain"):
+        network(x, graph, steps=2).square().sum().backward()
+    for name, value in network.named_parameters():
+        torch.testing.assert_close(by_transform[name], value.grad, rtol=1e-4, atol=1e-5 * float(value.grad.abs().max()))
+    doubled = {name: 2 * value for name, value in parameters.items()}
+    assert not torch.isclose(loss(doubled), loss(parameters))
+
+
+def test_a_network_on_the_meta_device_gives_shapes() -> None:
+    network = RRN(3, 6, 2).to("meta")
+    x, edges = torch.randn(4, 3, device="meta"), torch.zeros(2, 5, dtype=torch.long, device="meta")
+    outputs = network(x, edges, steps=3)
+    assert outputs.shape == (3, 4, 2)
+    assert outputs.device.type == "meta"
