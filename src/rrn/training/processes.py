@@ -104,7 +104,9 @@ class Processes:
         """The rows of all processes, in order."""
         if self.world == 1:
             return tensor
-        counts = self._together(self.fabric.all_gather, tensor.new_tensor([len(tensor)])).flatten().long().tolist()
+        counts = (
+            self._together(self.fabric.all_gather, torch.tensor([len(tensor)], device=tensor.device)).flatten().tolist()
+        )
         padded = torch.cat([tensor, tensor.new_zeros(max(counts) - len(tensor), *tensor.shape[1:])])
         every = self._together(self.fabric.all_gather, padded)
         return torch.cat([part[:count] for part, count in zip(every, counts, strict=True)])
