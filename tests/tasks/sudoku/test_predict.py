@@ -214,7 +214,7 @@ def test_progress_ends_with_everything_done(twenty: Puzzles) -> None:
         ("." * 81, {"max_steps": 0}, "max_steps: expected at least 1, got 0"),
         ("." * 81, {"restarts": -1}, "restarts: expected 0 or more, got -1"),
         ("." * 80, {}, "80 cells where a puzzle has 81"),
-        (["." * 81, "x" * 81], {}, "puzzle 2:1: 'x' in place 1 is neither a digit nor an empty cell"),
+        (["." * 81, "q" * 81], {}, "puzzle 2:1: 'q' in place 1 is neither a digit nor an empty cell"),
         ("11" + "." * 79, {}, "two equal givens clash: 1 in row 1, column 1 and in row 1, column 2"),
         (np.ones((2, 81), int), {}, "puzzle 1: two of its givens clash"),
         (np.zeros((2, 80), int), {}, "integers of shape"),

@@ -12,7 +12,7 @@ from rrn.network import RRN
 from rrn.readouts import DotReadout
 from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
 from rrn.tasks.sudoku.baselines.learned_messages import LearnedMessages
-from rrn.tasks.sudoku.grid import USUAL, Box, candidate_groups, neighbours, size_of
+from rrn.tasks.sudoku.grid import USUAL, Box, box_of, candidate_groups, neighbours, size_of
 from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
@@ -116,8 +116,11 @@ class CandidateSudoku(PuzzleNetwork):
 
     Candidates that the givens rule out take no part: the graph itself says what the givens say. The network is not told
     which digit, row or column a candidate is of, so it treats all digits, lines, bands and stacks alike, and runs on
-    Sudokus of any size. It does tell rows from columns: each kind of group has weights of its own.
+    Sudokus of any size. It does tell rows from columns: each kind of group has weights of its own. ``box`` is needed
+    only where the number of cells does not say it.
     """
+
+    any_size = True
 
     def __init__(self, preset: SudokuPreset) -> None:
         super().__init__()
@@ -131,18 +134,18 @@ class CandidateSudoku(PuzzleNetwork):
             readout=DotReadout(preset.hidden),
         )
 
-    def prepare(self, batch: Batch, box: Box = USUAL) -> Batch:
+    def prepare(self, batch: Batch, box: Box | None = None) -> Batch:
         """With "open", which candidates are, and "known", the logits of the others: (n, 729) each."""
         if "open" in batch:
             return batch
-        given, still_open = what_givens_say(batch["puzzle"], box)
+        given, still_open = what_givens_say(batch["puzzle"], box or box_of(batch["puzzle"].shape[1]))
         known = torch.where(given, CERTAIN, -CERTAIN).to(next(self.parameters()).dtype)
         return batch | {"open": still_open, "known": known}
 
     def forward(
-        self, batch: Batch, *, steps: int, state: State | None = None, box: Box = USUAL
+        self, batch: Batch, *, steps: int, state: State | None = None, box: Box | None = None
     ) -> tuple[Tensor, State]:
-        batch = self.prepare(batch, box)
+        batch, box = self.prepare(batch, box), box or box_of(batch["puzzle"].shape[1])
         logits = batch["known"].flatten().repeat(steps, 1)
         if bool(batch["open"].any()):
             graph, nodes = candidate_graph(batch["open"], box)

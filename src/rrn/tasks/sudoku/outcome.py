@@ -8,9 +8,8 @@ import numpy as np
 from torch import nn
 
 from rrn.tasks.sudoku.exact import UNKNOWN, count_solutions
-from rrn.tasks.sudoku.grid import USUAL, Box, box_of, is_solved
-from rrn.tasks.sudoku.other_sizes import solve_other_size
-from rrn.tasks.sudoku.solving import RESTARTS, Solved, solve
+from rrn.tasks.sudoku.grid import Box, box_of, is_solved
+from rrn.tasks.sudoku.predict import RESTARTS, Solved, solve
 
 GUESSES = 100_000
 """Guesses of the exact search that says whether what was not solved can be."""
@@ -95,7 +94,7 @@ def _of_one_size(puzzles: np.ndarray, box: Box, restarts: int, guesses: int, wan
 def _run(puzzles: np.ndarray, rows: np.ndarray, box: Box, results: list[Outcome], wanted: dict[str, Any]) -> None:
     if not len(rows):
         return
-    found = solve(puzzles[rows], **wanted) if box == USUAL else solve_other_size(puzzles[rows], box, **wanted)
+    found = solve(puzzles[rows], box=box, **wanted)
     for place, row in enumerate(rows):
         results[row] = _outcome(puzzles[row], found, place)
 

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from rrn.compiled import COMPILED, compiled
 from rrn.errors import InputError
 from rrn.places import NOISE, Places, think_through
-from rrn.tasks.sudoku.grid import as_grids, clashes, solves
+from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, size_of, solves
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.updates import State
 
 RESTARTS = 8
 PLACES = 8
-"""Puzzles worked on at a time: few enough for the cache."""
+"""Puzzles of 9 × 9 worked on at a time: few enough for the cache. Larger ones are fewer."""
 PART = 100
 """Puzzles that one thread takes at a time."""
 
@@ -56,12 +56,14 @@ def solve(
     network: nn.Module | None = None,
     trace: bool = False,
     seed: int = 0,
+    box: Box = USUAL,
     progress: Callable[[int, int], Any] = lambda done, of: None,
 ) -> Solved:
     """Run a network on puzzles until their grids are filled and break no rule, or ``max_steps`` have passed.
 
     Args:
         puzzles: one or many, as (n, 81) or (n, 9, 9) digits with 0 for empty, or strings of 81 characters.
+        box: rows and columns of a box, for Sudokus of another size than 9 × 9.
         max_steps: steps of one start.
         restarts: starts with noise on the way for puzzles that the first, clean start did not solve.
         noise: its standard deviation.
@@ -69,11 +71,13 @@ def solve(
         trace: keep the probabilities of every step of the start that counts: the one that solved it, or the first.
         seed: of the noise.
     """
-    grids = _as_puzzles(puzzles)
+    grids = _as_puzzles(puzzles, box)
     if restarts < 0:
         raise InputError(f"restarts: expected 0 or more, got {restarts}")
     network = load(weights) if network is None else _for_puzzles(network)
-    parts = [grids[low : low + PART] for low in range(0, len(grids), PART)]
+    if box != USUAL and not network.any_size:
+        raise InputError("Sudokus of other sizes: only the network on candidates (the preset 'sudoku') solves them")
+    parts = [grids[low : low + PART] for low in range(0, max(len(grids), 1), PART)]
     done = 0
 
     def report(count: int) -> None:
@@ -84,7 +88,8 @@ def solve(
     def run(number: int) -> Solved:
         generator = torch.Generator().manual_seed(seed * 1_000_003 + number)
         with torch.inference_mode():
-            return _solve_part(network, parts[number], max_steps, restarts, noise, trace, generator, report)
+            work = _Puzzles(network, parts[number], box)
+            return _solve_part(work, max_steps, restarts, noise, trace, generator, report)
 
     workers = torch.get_num_threads()
     if workers == 1 or len(parts) <= 1:
@@ -126,8 +131,8 @@ def answers_by_step(network: nn.Module, puzzles: np.ndarray, steps: int) -> np.n
 class _Puzzles:
     """Puzzles as `rrn.places.Work`: finished when the grid is a solution."""
 
-    def __init__(self, network: PuzzleNetwork, puzzles: np.ndarray) -> None:
-        self.network, self.puzzles, self.noisy = network, puzzles, network.noisy
+    def __init__(self, network: PuzzleNetwork, puzzles: np.ndarray, box: Box) -> None:
+        self.network, self.puzzles, self.box, self.noisy = network, puzzles, box, network.noisy
         device = next(network.parameters(), torch.empty(0)).device
         self.batch = network.prepare({"puzzle": torch.from_numpy(puzzles).long().to(device)})
 
@@ -141,17 +146,17 @@ class _Puzzles:
     def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
         batch = {name: part[places.numbers] for name, part in self.batch.items()}
         outputs, state = self.network(batch, steps=steps, state=places.state)
-        logits = outputs.view(steps, len(places.numbers), 81, -1)
+        logits = outputs.view(steps, *batch["puzzle"].shape, -1)
         return logits[..., self.network.first_digit :].cpu(), state
 
     def finished(self, places: Places, outputs: Tensor) -> Tensor:
         logits, puzzles = outputs.numpy(), self.puzzles[places.numbers.numpy()]
-        if COMPILED and logits.dtype == np.float32:
+        if COMPILED and logits.dtype == np.float32 and self.box == USUAL:
             valid = np.zeros(logits.shape[:2], bool)
             _find_solutions(logits, puzzles, valid)
             return torch.from_numpy(valid)
         answers = logits.argmax(-1).astype(np.uint8) + 1
-        return torch.from_numpy(np.stack([solves(answer, puzzles) for answer in answers]))
+        return torch.from_numpy(np.stack([solves(answer, puzzles, self.box) for answer in answers]))
 
     def answer(self, places: Places, outputs: Tensor, place: int, step: int) -> Tensor:
         return outputs[step, place]
@@ -185,8 +190,7 @@ def _find_solutions(logits: np.ndarray, puzzles: np.ndarray, valid: np.ndarray) 
 
 
 def _solve_part(
-    network: PuzzleNetwork,
-    puzzles: np.ndarray,
+    work: _Puzzles,
     max_steps: int,
     restarts: int,
     noise: float,
@@ -194,7 +198,7 @@ def _solve_part(
     generator: torch.Generator,
     report: Callable[[int], None],
 ) -> Solved:
-    work = _Puzzles(network, puzzles)
+    puzzles = work.puzzles
     kept: dict[tuple[int, int], list[np.ndarray]] = {}
 
     def keep(places: Places, outputs: Any) -> None:
@@ -207,12 +211,13 @@ def _solve_part(
         max_steps=max_steps,
         starts=1 + restarts,
         noise=noise,
-        places=PLACES,
+        places=max(1, PLACES * 9**3 // size_of(work.box) ** 3),
         generator=generator,
         progress=report,
         watch=keep if trace else None,
     )
-    logits, first = (torch.stack(answers) for answers in (found.answers, found.first_answers))
+    nothing = torch.zeros(0, puzzles.shape[1], size_of(work.box))
+    logits, first = (torch.stack(a) if a else nothing for a in (found.answers, found.first_answers))
     valid, steps, starts = found.finished.numpy(), found.steps.numpy(), found.starts.numpy()
     probabilities = None
     if trace:
@@ -230,9 +235,6 @@ def _solve_part(
 
 
 def _together(parts: list[Solved]) -> Solved:
-    if not parts:
-        none = np.zeros((0, 81), np.uint8)
-        return Solved(none, np.zeros(0, bool), np.zeros(0, int), np.zeros(0, int), none, np.zeros(0))
     grids, valid, steps, starts, first, confidence = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("grids", "valid", "steps", "starts", "first_grids", "confidence")
@@ -242,15 +244,15 @@ def _together(parts: list[Solved]) -> Solved:
     return Solved(grids, valid, steps, starts, first, confidence, together)
 
 
-def _as_puzzles(puzzles: Any) -> np.ndarray:
+def _as_puzzles(puzzles: Any, box: Box) -> np.ndarray:
     from rrn.tasks.sudoku.files import parse_puzzle
 
     if isinstance(puzzles, str):
         puzzles = [puzzles]
     if isinstance(puzzles, list | tuple) and puzzles and isinstance(puzzles[0], str):
         return np.stack([parse_puzzle(text, f"puzzle {number}") for number, text in enumerate(puzzles, 1)])
-    grids = as_grids(puzzles)
-    clashing = clashes(grids).any(1)
+    grids = as_grids(puzzles, box)
+    clashing = clashes(grids, box).any(1)
     if clashing.any():
         raise InputError(f"puzzle {int(clashing.argmax()) + 1}: two of its givens clash")
     return grids

@@ -15,6 +15,8 @@ class PuzzleNetwork(nn.Module, ABC):
 
     first_digit = 0
     """The class that is the digit 1."""
+    any_size = False
+    """Whether it also takes Sudokus of other sizes than 9 × 9."""
 
     @abstractmethod
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]: ...
