@@ -102,6 +102,17 @@ def last_step(
     return step_losses(outputs[-1:], targets, ignore_index=ignore_index, weights=weights, criterion=criterion).mean()
 
 
+def mean_when_due(outputs: Tensor, targets: Tensor, due: Tensor) -> Tensor:
+    """The mean over questions of each one's mean cross-entropy where it is ``due``.
+
+    Outputs (steps, n, …, classes), targets (n, …), due (steps, n, …), true at least once per question. A mean per
+    question first, so that the shares of a batch that several processes work on add up to the whole.
+    """
+    every = F.cross_entropy(outputs.movedim(-1, 1), targets.expand(len(outputs), *targets.shape), reduction="none")
+    by_question = (every * due).transpose(0, 1).flatten(1).sum(1) / due.transpose(0, 1).flatten(1).sum(1)
+    return by_question.mean()
+
+
 def accuracy_by_step(outputs: Tensor, targets: Tensor, *, ignore_index: int = IGNORE) -> Tensor:
     """The share of right answers among the targets that are known, at each step: (steps,). NaN if none is known."""
     _check_targets(outputs, targets)

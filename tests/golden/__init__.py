@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from rrn.pretrained import from_pretrained
+from rrn.readouts import answer_of
 from rrn.storage import write_json
 from rrn.training.experiment import Batch
 
@@ -71,7 +72,8 @@ def outputs(weights: str | Path) -> dict[str, Any]:
         )
     torch.set_num_threads(1)
     with torch.no_grad():
-        logits, _ = network(INPUTS[preset.task](), steps=max(STEPS))
+        outputs, _ = network(INPUTS[preset.task](), steps=max(STEPS))
+    logits = answer_of(outputs)
     return {
         str(step): [[round(v, 5) for v in row] for row in logits[step - 1].flatten(0, -2).tolist()] for step in STEPS
     }

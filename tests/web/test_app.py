@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 import rrn
 from rrn import tasks
 from rrn.pretrained import from_pretrained
-from rrn.tasks.babi.asking import ask as babi_ask
+from rrn.tasks.babi.predict import Asked, predict as babi_predict
 from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import solves
@@ -207,11 +207,11 @@ def test_stories_are_answered_and_facts_weighed(client: TestClient, weights: dic
     assert all(0 <= fact["mattered"] <= 1 for fact in result["facts"])
     assert result["answer"] == result["steps"][-1]["guesses"][0]["answer"]
     network, _ = from_pretrained(weights["babi"])
-    expected = babi_ask(network, facts, "Where is Mary?", 3, 20)
+    expected = babi_predict(network, Asked(facts, "Where is Mary?"), 3, 20)
     guesses = [step["guesses"][0]["probability"] for step in result["steps"]]
     assert guesses == pytest.approx(expected.probabilities.max(1), abs=1e-3)
     mattered = [fact["mattered"] for fact in result["facts"]]
-    assert mattered == pytest.approx(expected.importance.clip(0, 1), abs=1e-3)
+    assert mattered == pytest.approx(np.clip(expected.importance, 0, 1), abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from rrn.tasks.trace import Trace
 from rrn.web import limits
 
 Seed = Annotated[int, Field(ge=0, le=limits.LARGEST_SEED)]
@@ -46,13 +46,9 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 MALFORMED: dict[int | str, dict[str, Any]] = {400: {"model": Refusal, "description": "The body is not JSON."}}
 
 
-def best_guesses(probabilities: np.ndarray, names: list[str], count: int = 4) -> list[dict[str, Any]]:
-    """As `Step`s, from (steps, names)."""
-    order = np.argsort(-probabilities, axis=1, kind="stable")[:, :count]
+def best_guesses(trace: Trace, count: int = 4) -> list[dict[str, Any]]:
+    """As `Step`s."""
     return [
-        {
-            "step": t + 1,
-            "guesses": [{"answer": names[k], "probability": round(float(row[k]), 4)} for k in best],
-        }
-        for t, (row, best) in enumerate(zip(probabilities, order, strict=True))
+        {"step": t, "guesses": [{"answer": answer, "probability": round(p, 4)} for answer, p in best]}
+        for t, best in enumerate(trace.guesses(count), start=1)
     ]

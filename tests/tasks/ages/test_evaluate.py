@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -9,7 +8,7 @@ from rrn import tasks
 from rrn.errors import InputError
 from rrn.evaluation import EvaluateOptions, step_list
 from rrn.tasks.ages.data import AGES, PERSONS, held_out_questions
-from rrn.tasks.ages.evaluate import answer, evaluate, right_by_step, tables
+from rrn.tasks.ages.evaluate import evaluate, right_by_step, tables
 from rrn.tasks.ages.figures import draw_result
 from rrn.training.experiment import Batch
 from rrn.updates import State
@@ -52,14 +51,6 @@ def test_the_last_of_the_steps_counts() -> None:
     assert result["accuracy"] == pytest.approx((lengths <= 2).mean())
     assert result["accuracy_by_length"]["2"] == 1
     assert result["accuracy_by_length"]["3"] == 0
-
-
-def test_probabilities() -> None:
-    questions = held_out_questions(9)
-    probabilities = answer(Knowing(), questions, 7)
-    assert probabilities.shape == (7, 9, AGES)
-    np.testing.assert_allclose(probabilities.sum(-1), 1, rtol=1e-5)
-    assert (probabilities[-1].argmax(-1) == questions.answer).all()
 
 
 def test_chunks_report_their_progress(monkeypatch: pytest.MonkeyPatch) -> None:

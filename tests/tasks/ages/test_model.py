@@ -1,22 +1,30 @@
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
 
 from rrn import tasks
+from rrn.readouts import Outputs, answer_of
 from rrn.tasks.ages.data import AGES, PERSONS, Questions, sample
 from rrn.tasks.ages.experiment import AgesExperiment
-from rrn.tasks.ages.model import FREQUENCIES, PaperAges, TurningAges, angles, as_batch
-from rrn.tasks.ages.presets import AgesPreset
-from rrn.training.experiment import Carry, Shard, seeded
+from rrn.tasks.ages.model import FREQUENCIES, PaperAges, angles, as_batch
+from rrn.tasks.ages.presets import AgesPreset, PaperAgesPreset
+from rrn.training.experiment import Batch, Carry, Shard, seeded
 
 
 def small(name: str, **changes: object) -> AgesPreset:
     preset = tasks.find_preset(name)
     assert isinstance(preset, AgesPreset)
-    return dataclasses.replace(preset, hidden=12, message_width=10, update_width=9, batch_size=6, **changes)
+    widths = {} if isinstance(preset, PaperAgesPreset) else {"message_width": 10, "update_width": 9}
+    return dataclasses.replace(preset, hidden=12, batch_size=6, **widths, **changes)
+
+
+def logits(network: nn.Module, batch: Batch, steps: int) -> Tensor:
+    return answer_of(network(batch, steps=steps)[0])
 
 
 @pytest.fixture(scope="module")
@@ -24,29 +32,43 @@ def questions() -> Questions:
     return sample("train", 6, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("name", ["ages", "ages-paper"])
+@pytest.mark.parametrize("name", ["ages", "ages-answers", "ages-paper"])
 def test_answers_have_the_right_shape_and_do_not_depend_on_the_order_of_facts(name: str, questions: Questions) -> None:
     network, batch = tasks.build_network(small(name)).eval(), as_batch(questions)
     with torch.no_grad():
         outputs, state = network(batch, steps=3)
-        assert outputs.shape == (3, 6, AGES)
-        shuffled, _ = network(batch | {"facts": batch["facts"][:, torch.randperm(PERSONS)]}, steps=3)
-        torch.testing.assert_close(shuffled, outputs, atol=1e-4, rtol=1e-4)
+        assert answer_of(outputs).shape == (3, 6, AGES)
+        shuffled = logits(network, batch | {"facts": batch["facts"][:, torch.randperm(PERSONS)]}, 3)
+        torch.testing.assert_close(shuffled, answer_of(outputs), atol=1e-4, rtol=1e-4)
         further, _ = network(batch, steps=2, state=state)
-        torch.testing.assert_close(further, network(batch, steps=5)[0][3:], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(answer_of(further), logits(network, batch, 5)[3:], atol=1e-5, rtol=1e-5)
 
 
-def test_the_turning_network_is_not_told_who_is_who(questions: Questions) -> None:
-    network = tasks.build_network(small("ages")).eval()
-    assert isinstance(network, TurningAges)
+@pytest.mark.parametrize("name", ["ages", "ages-answers"])
+def test_our_networks_are_not_told_who_is_who(name: str, questions: Questions) -> None:
+    network = tasks.build_network(small(name)).eval()
     renamed = torch.randperm(PERSONS)
     batch = as_batch(questions)
     facts = batch["facts"].clone()
     facts[..., :2] = renamed[facts[..., :2]]
     with torch.no_grad():
-        outputs, _ = network(batch, steps=3)
-        others, _ = network(batch | {"facts": facts, "asked": renamed[batch["asked"]]}, steps=3)
+        outputs = logits(network, batch, 3)
+        others = logits(network, batch | {"facts": facts, "asked": renamed[batch["asked"]]}, 3)
     torch.testing.assert_close(others, outputs, atol=1e-4, rtol=1e-4)
+
+
+def test_the_answer_is_what_the_facts_about_the_person_asked_believe(questions: Questions) -> None:
+    network, batch = tasks.build_network(small("ages-answers")).eval(), as_batch(questions)
+    seen: list[Tensor] = []
+    network.rrn.readout.register_forward_hook(lambda module, inputs, said: seen.append(said))  # type: ignore[operator, union-attr]
+    with torch.no_grad():
+        outputs = logits(network, batch, 1)
+    for q in range(6):
+        code = torch.zeros(2 * len(FREQUENCIES))
+        for fact, said in zip(batch["facts"][q], seen[0].view(6, PERSONS, -1)[q], strict=True):
+            for person, belief in zip(fact[:2], said.chunk(2), strict=True):
+                code += belief * (person == batch["asked"][q])
+        torch.testing.assert_close(outputs[0, q], code @ angles(torch.arange(AGES)).T, atol=1e-5, rtol=1e-4)
 
 
 def test_the_papers_network() -> None:
@@ -73,7 +95,11 @@ def test_the_loss_by_hand() -> None:
     experiment = AgesExperiment(small("ages", facts_loss=0.5))
     experiment.curriculum.longest = 3
     batch = experiment.sample(np.random.default_rng(0))
-    outputs = torch.randn(5, 6, 17, AGES)
+    said = torch.randn(5, 6, 17, AGES)
+
+    def outputs(of: slice) -> Outputs:
+        return Outputs(said[:, of, 0], {"persons": said[:, of, 1:]})
+
     asked, facts = [], []
     for t in range(5):
         for q in range(6):
@@ -81,13 +107,28 @@ def test_the_loss_by_hand() -> None:
             for slot, person in enumerate(persons):
                 distance = int(batch["distances"][q, person])
                 if distance <= min(3, t + 1):
-                    loss = F.cross_entropy(outputs[t, q, slot], batch["ages"][q, person])
+                    loss = F.cross_entropy(said[t, q, slot], batch["ages"][q, person])
                     (facts if slot else asked).append(loss)
     expected = torch.stack(asked).mean() + 0.5 * torch.stack(facts).mean()
     assert experiment.steps_of(Carry(batch)) == 5
-    torch.testing.assert_close(experiment.loss(outputs, batch), expected)
-    halves = [experiment.loss(outputs[:, 3 * r : 3 * r + 3], Shard(r, 2).take(batch)) for r in range(2)]
+    torch.testing.assert_close(experiment.loss(outputs(slice(6)), batch), expected)
+    halves = [experiment.loss(outputs(slice(3 * r, 3 * r + 3)), Shard(r, 2).take(batch)) for r in range(2)]
     torch.testing.assert_close(torch.stack(halves).mean(), expected)  # what two processes average
+
+
+@pytest.mark.parametrize(("kind", "begins"), [("every", lambda length: max(length, 1)), ("last", lambda length: 5)])
+def test_the_loss_of_answers_alone_by_hand(kind: str, begins: Callable[[int], int]) -> None:
+    """Each question's mean over the steps by which its answer can be known, then the mean over questions."""
+    experiment = AgesExperiment(small("ages-answers", loss=kind))
+    experiment.curriculum.longest = 3
+    batch = experiment.sample(np.random.default_rng(0))
+    outputs = torch.randn(5, 6, AGES)
+    expected = []
+    for q, asked in enumerate(batch["asked"].tolist()):
+        first = begins(int(batch["distances"][q, asked]))
+        losses = [F.cross_entropy(outputs[t, q], batch["ages"][q, asked]) for t in range(first - 1, 5)]
+        expected.append(torch.stack(losses).mean())
+    torch.testing.assert_close(experiment.loss(outputs, batch), torch.stack(expected).mean())
 
 
 def test_the_curriculum_moves_on_and_is_restored() -> None:

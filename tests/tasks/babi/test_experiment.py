@@ -27,7 +27,9 @@ def _small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
 def small(name: str = "babi", **changes: object) -> BabiExperiment:
     preset = tasks.find_preset(name)
     assert isinstance(preset, BabiPreset)
-    return BabiExperiment(dataclasses.replace(preset, **{**SMALL, **changes}))  # type: ignore[arg-type]
+    own = {field.name for field in dataclasses.fields(preset)}
+    smaller = {name: value for name, value in SMALL.items() if name in own}
+    return BabiExperiment(dataclasses.replace(preset, **{**smaller, **changes}))  # type: ignore[arg-type]
 
 
 def test_the_same_update_of_a_resumed_run_draws_the_same_batch() -> None:
@@ -51,6 +53,22 @@ def test_pools_are_new_and_hold_no_validation_question() -> None:
     assert experiment.pool is not None
     assert not np.array_equal(first.story_facts[:100], experiment.pool.story_facts[:100])
     assert not np.array_equal(first.story_facts[:100], experiment.validation.story_facts[:100])
+
+
+def test_a_task_that_is_understood_gets_new_questions_and_one_that_is_not_sees_few_again_and_again() -> None:
+    experiment = small(tasks=(1, 3), by_error=1.0)
+    experiment.errors = {1: 0.1, 3: 0.3}  # so 30 and 90 of the 120 questions of the pool's three updates
+    experiment.sample(seeded(0))
+    assert experiment.pooled == {1: 50, 3: 50}
+    experiment.drawn, experiment.errors = 3, {1: 0.01, 3: 0.19}
+    experiment.sample(seeded(0))
+    assert experiment.pooled == {1: 50, 3: 114}
+    assert experiment.pool is not None
+    assert len(experiment.pool.rows_by_task[3]) == 114
+    again = small(tasks=(1, 3), by_error=1.0)
+    again.restore(experiment.position())
+    again.sample(seeded(0))
+    assert len(again.pool or ()) == len(experiment.pool)
 
 
 def test_tasks_are_drawn_by_their_errors() -> None:
@@ -101,7 +119,7 @@ def test_answers_alone_need_no_supporting_facts() -> None:
     assert told > loss + 0.1
 
 
-@pytest.mark.parametrize("name", ["babi", "babi-paper-no-dropout", "babi-lstm", "babi-memn2n"])
+@pytest.mark.parametrize("name", ["babi", "babi-paper-no-dropout", "babi-lstm", "babi-memn2n", "babi-entnet"])
 def test_the_losses_of_two_shares_add_up_to_that_of_the_batch(name: str) -> None:
     experiment = small(name)
     batch = experiment.sample(seeded(0))

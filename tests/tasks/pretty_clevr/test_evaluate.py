@@ -11,7 +11,7 @@ from rrn import tasks
 from rrn.evaluation import EvaluateOptions
 from rrn.pretrained import from_pretrained, shipped
 from rrn.tasks.pretty_clevr import data
-from rrn.tasks.pretty_clevr.evaluate import answer, evaluate, right_by_step, tables
+from rrn.tasks.pretty_clevr.evaluate import evaluate, right_by_step, tables
 from rrn.tasks.pretty_clevr.figures import draw_result
 
 
@@ -27,15 +27,6 @@ class AsFarAsItsSteps(nn.Module):
 def measured(options: EvaluateOptions, told: list[tuple[int, int]] | None = None) -> dict[str, object]:
     heard = [] if told is None else told
     return evaluate(AsFarAsItsSteps(), tasks.find_preset("pretty-clevr"), options, lambda *at: heard.append(at))
-
-
-def test_probabilities_of_the_names_after_each_step() -> None:
-    scenes = data.scenes("test", 2)
-    numbers = np.array([5, 128 + 17])
-    probabilities = answer(AsFarAsItsSteps(), scenes, numbers, 7)
-    assert probabilities.shape == (7, 2, 16)
-    np.testing.assert_allclose(probabilities.sum(-1), 1, atol=1e-5)
-    assert probabilities[-1].argmax(-1).tolist() == [scenes.scene(0).answer(0, 5), scenes.scene(1).answer(2, 1)]
 
 
 def test_right_by_step_and_question() -> None:

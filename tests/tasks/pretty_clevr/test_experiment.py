@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from rrn import tasks
+from rrn.readouts import Outputs
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.experiment import PrettyClevrExperiment
 from rrn.tasks.pretty_clevr.presets import PrettyClevrPreset
@@ -73,13 +74,13 @@ def test_a_loss_begins_at_the_step_by_which_the_walk_has_arrived() -> None:
     experiment = small(curriculum=False, walk_loss=0.5)
     batch = {name: tensor[:5] for name, tensor in experiment.sample(seeded(0)).items()}
     batch["jumps"] = torch.tensor([0, 1, 2, 3, 7])
-    outputs = torch.randn(3, 5, 16 + 64)
+    outputs = Outputs(torch.randn(3, 5, 16), {"walk": torch.randn(3, 5, 8, 8)})
     expected = []
     for q in range(5):
         first = min(int(batch["jumps"][q]), 3)
-        answers = [F.cross_entropy(outputs[t - 1, q, :16], batch["answer"][q]) for t in (1, 2, 3) if t >= first]
+        answers = [F.cross_entropy(outputs.answer[t - 1, q], batch["answer"][q]) for t in (1, 2, 3) if t >= first]
         walks = [
-            F.cross_entropy(outputs[t - 1, q, 16:].view(8, 8)[jump], batch["path"][q, jump])
+            F.cross_entropy(outputs.extras["walk"][t - 1, q, jump], batch["path"][q, jump])
             for t in (1, 2, 3)
             for jump in range(t + 1)
         ]
@@ -94,7 +95,7 @@ def test_with_a_loss_at_the_last_step_only_that_step_counts() -> None:
     torch.testing.assert_close(experiment.loss(outputs, batch), F.cross_entropy(outputs[-1], batch["answer"]))
 
 
-@pytest.mark.parametrize("name", ["pretty-clevr", "pretty-clevr-paper"])
+@pytest.mark.parametrize("name", ["pretty-clevr", "pretty-clevr-distances", "pretty-clevr-paper"])
 def test_the_losses_of_two_shares_add_up_to_that_of_the_batch(name: str) -> None:
     experiment = small(name, curriculum=False, batch_size=12)
     batch = experiment.sample(seeded(0))
@@ -109,7 +110,7 @@ def test_the_furthest_questions_are_measured() -> None:
     experiment = small()
     experiment.curriculum.longest = 2
     batch = {"answer": torch.tensor([1, 2, 3, 4]), "jumps": torch.tensor([0, 2, 2, 1])}
-    outputs = F.one_hot(torch.tensor([[1, 2, 9, 9]]), 80).float()
+    outputs = F.one_hot(torch.tensor([[1, 2, 9, 9]]), 16).float()
     assert experiment.measure(outputs, batch) == {"accuracy": 0.5, "furthest": 0.5, "longest": 2.0}
 
 

@@ -3,8 +3,11 @@ import pytest
 import torch
 
 from rrn import tasks
+from rrn.errors import InputError
+from rrn.graphs import CompleteGraphs, EdgeList
+from rrn.readouts import answer_of
 from rrn.tasks.pretty_clevr import data
-from rrn.tasks.pretty_clevr.model import as_batch, build, distances, nearness
+from rrn.tasks.pretty_clevr.model import ChoosingMessage, as_batch, build, distances, nearness
 
 SCENES = data.scenes("valid", 6)
 COUNTS = {
@@ -13,7 +16,7 @@ COUNTS = {
     "pretty-clevr-rn": 155_920,
     "pretty-clevr-mlp": 261_136,
 }
-RELATIONAL = ["pretty-clevr", "pretty-clevr-paper", "pretty-clevr-paper-count"]
+RELATIONAL = ["pretty-clevr", "pretty-clevr-distances", "pretty-clevr-paper", "pretty-clevr-paper-count"]
 ALL = [*RELATIONAL, "pretty-clevr-mlp"]
 
 
@@ -26,7 +29,7 @@ def logits(name: str, batch: dict[str, torch.Tensor], steps: int = 3) -> torch.T
     torch.manual_seed(1)
     network = build(tasks.find_preset(name)).eval()
     with torch.no_grad():
-        return network(batch, steps=steps)[0]
+        return answer_of(network(batch, steps=steps)[0])
 
 
 @pytest.mark.parametrize(("name", "count"), COUNTS.items())
@@ -88,25 +91,58 @@ def test_turning_and_scaling_a_scene_changes_nothing_for_the_default() -> None:
     assert not torch.allclose(logits("pretty-clevr-paper", turned), logits("pretty-clevr-paper", batch), atol=1e-3)
 
 
-def test_renaming_the_colours_renames_the_answers_of_the_default() -> None:
+@pytest.mark.parametrize("name", ["pretty-clevr", "pretty-clevr-distances"])
+def test_renaming_the_colours_renames_the_answers_of_our_networks(name: str) -> None:
     batch = some_batch()
     new = torch.tensor([5, 2, 0, 7, 1, 3, 6, 4])
     by_colour = batch["start"] < 8
     renamed = {**batch, "colours": new[batch["colours"]]}
     renamed["start"] = torch.where(by_colour, new[batch["start"] % 8], batch["start"])
-    before, after = logits("pretty-clevr", batch), logits("pretty-clevr", renamed)
+    before, after = logits(name, batch), logits(name, renamed)
     torch.testing.assert_close(after[..., new], before[..., :8], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(after[..., 8:], before[..., 8:], atol=1e-5, rtol=1e-5)
     assert float((before[..., :8].amax(-1) - before[..., :8].amin(-1)).min()) > 1e-4
 
 
-def test_in_training_the_default_also_tells_its_walk() -> None:
+def test_the_default_also_tells_its_walk_in_training_and_out_of_it() -> None:
     torch.manual_seed(1)
     network = build(tasks.find_preset("pretty-clevr"))
     batch = some_batch()
-    outputs, _ = network.train()(batch, steps=2)
-    assert outputs.shape == (2, 20, 16 + 64)
-    torch.testing.assert_close(outputs[..., :16], logits("pretty-clevr", batch, steps=2))
+    trained, _ = network.train()(batch, steps=2)
+    assert trained.extras["walk"].shape == (2, 20, 8, 8)
+    asked, _ = network.eval()(batch, steps=2)
+    torch.testing.assert_close(asked, trained)
+    torch.testing.assert_close(asked.answer, logits("pretty-clevr", batch, steps=2))
+
+
+def test_receivers_compete_for_what_a_sender_hands_on() -> None:
+    """m_j = W·Σ_i a_ij relu(U h_i) + b with a_ij a softmax over j ≠ i, by hand; and what each sends adds up to 1."""
+    torch.manual_seed(1)
+    message, h, between = ChoosingMessage(6, 1, heads=2, width=3), torch.randn(2 * 4, 6), torch.rand(2, 4, 4, 1)
+    arrived = message(h, CompleteGraphs(2, 4), message.encode_edges(between)).view(2, 4, 6)
+    query, key, value = message.project(h).view(2, 4, 3, 2, 3).unbind(2)  # (graphs, nodes, heads, width)
+    sharp = message.log_sharpness.exp()
+    for g in range(2):
+        heads = torch.zeros(4, 2, 3)
+        for head in range(2):
+            for i in range(4):
+                others = [j for j in range(4) if j != i]
+                near = [
+                    (query[g, i, head] @ key[g, j, head]) / 3**0.5 + message.prefer.weight[head, 0] * between[g, i, j, 0]
+                    for j in others
+                ]
+                share = (sharp[head] * torch.stack(near)).softmax(0)
+                for j, part in zip(others, share, strict=True):
+                    heads[j, head] += part * value[g, i, head].relu()
+        torch.testing.assert_close(arrived[g], message.out(heads.flatten(1)), atol=1e-5, rtol=1e-4)
+
+
+def test_choosing_needs_distances_and_complete_graphs() -> None:
+    message = ChoosingMessage(6, 1, heads=2, width=3)
+    with pytest.raises(InputError, match="edge_attr"):
+        message.encode_edges(None)
+    with pytest.raises(InputError, match="CompleteGraphs, got EdgeList"):
+        message(torch.zeros(3, 6), EdgeList(torch.tensor([[0], [1]]), 3), torch.zeros(1))
 
 
 @pytest.mark.parametrize("name", RELATIONAL)
@@ -115,7 +151,7 @@ def test_going_on_from_a_state_is_one_longer_run(name: str) -> None:
     whole, _ = network(batch, steps=4)
     first, state = network(batch, steps=1)
     rest, _ = network(batch, steps=3, state=state)
-    torch.testing.assert_close(torch.cat([first, rest]), whole)
+    torch.testing.assert_close(torch.cat([answer_of(first), answer_of(rest)]), answer_of(whole))
 
 
 def test_the_perceptron_says_the_same_at_every_step() -> None:

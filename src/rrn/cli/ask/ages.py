@@ -36,32 +36,28 @@ def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn ask ages", "Ask how old somebody is. Facts look like: " + EXAMPLE)
     story = options.story or (EXAMPLE if sys.stdin.isatty() else sys.stdin.read())
     from rrn.pretrained import from_pretrained
-    from rrn.tasks.ages.evaluate import answer
-    from rrn.tasks.ages.words import parse as read
+    from rrn.tasks.ages.predict import parse as read
+    from rrn.tasks.ages.predict import predict
 
     if options.steps is not None and options.steps < 1:
         raise InputError(f"--steps: expected at least 1, got {options.steps}")
     asked = read(story, options.question, options.seed)
     network, preset = from_pretrained(options.weights)
-    probabilities = answer(network, asked.questions, options.steps or preset.steps)[:, 0]
-    name, truth = asked.names[int(asked.questions.asked[0])], int(asked.questions.answer[0])
-    best = probabilities.argmax(-1)
+    trace = predict(network, asked, options.steps or preset.steps)
+    name, guesses = asked.asked, trace.guesses(2)
     if options.json:
         steps = [
-            {"step": t + 1, "answer": int(best[t]), "probability": round(float(probabilities[t, best[t]]), 4)}
-            for t in range(len(best))
+            {"step": t, "answer": int(first), "probability": round(p, 4)} for t, ((first, p), _) in enumerate(guesses, 1)
         ]
-        print_json({"question": name, "answer": int(best[-1]), "right": bool(best[-1] == truth), "steps": steps})
+        print_json({"question": name, "answer": int(trace.answer), "right": trace.right, "steps": steps})
         return 0
     console = Console(highlight=False)
     console.print(story.strip())
     table = Table("step", f"{name} is", "probability", "runner-up", box=None, header_style="bold")
-    for t, row in enumerate(probabilities):
-        first, second = row.argsort()[::-1][:2]
-        style = "green" if first == truth else ""
-        table.add_row(str(t + 1), f"{first}", f"{row[first]:6.1%}", f"{second} ({row[second]:.1%})", style=style)
+    for t, ((first, p), (second, q)) in enumerate(guesses, start=1):
+        table.add_row(str(t), first, f"{p:6.1%}", f"{second} ({q:.1%})", style="green" if first == trace.truth else "")
     console.print(table)
-    verdict = "which is right" if best[-1] == truth else f"which is wrong: the facts make it {truth}"
+    verdict = "which is right" if trace.right else f"which is wrong: the facts make it {trace.truth}"
     length = int(asked.questions.length[0])
-    console.print(f"\n{name} is [bold]{best[-1]}[/bold], {verdict} ({length} differences away from the age given).")
+    console.print(f"\n{name} is [bold]{trace.answer}[/bold], {verdict} ({length} differences away from the age given).")
     return 0

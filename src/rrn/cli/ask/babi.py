@@ -12,7 +12,8 @@ from rrn.cli.options import parse, print_json
 from rrn.errors import InputError
 
 if TYPE_CHECKING:
-    from rrn.tasks.babi.asking import Answer
+    from rrn.tasks.babi.predict import Asked
+    from rrn.tasks.trace import Trace
 
 EXAMPLE = (
     "Mary went to the kitchen. John moved to the garden. Mary took the milk there. Mary travelled to the office. "
@@ -43,61 +44,52 @@ def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn ask babi", about)
     if options.steps is not None and options.steps < 1:
         raise InputError(f"--steps: expected at least 1, got {options.steps}")
-    from rrn.tasks.babi.vocabulary import split_sentences
+    from rrn.tasks.babi.predict import parse as read
 
     story, question = (EXAMPLE, EXAMPLE_QUESTION) if options.example else (options.story, options.question)
     if not story and sys.stdin.isatty():
         return _prompt(options)
-    facts = split_sentences(story or sys.stdin.read())
-    if not question:
-        if not facts or not facts[-1].endswith("?"):
-            raise InputError("the question: none; give it as a second argument, or as the story's last sentence")
-        question = facts.pop()
-    _tell(_asked(options, facts, question), facts, question, options)
+    asked = read(story or sys.stdin.read(), question)
+    _tell(_asked(options, asked), asked, options)
     return 0
 
 
-def _asked(options: Options, facts: list[str], question: str) -> "Answer":
+def _asked(options: Options, asked: "Asked") -> "Trace":
     from rrn.pretrained import from_pretrained
-    from rrn.tasks.babi.asking import ask, check_words
+    from rrn.tasks.babi.predict import predict
     from rrn.tasks.babi.presets import BabiPreset
 
-    check_words([*facts, question])
     network, preset = from_pretrained(options.weights)
     if not isinstance(preset, BabiPreset):
         raise InputError(f"--weights {options.weights}: of the task {preset.task!r}, which answers no stories")
-    return ask(network, facts, question, options.steps or preset.steps, preset.max_facts)
+    return predict(network, asked, options.steps or preset.steps, preset.max_facts)
 
 
-def _tell(answer: "Answer", facts: list[str], question: str, options: Options) -> None:
-    from rrn.tasks.babi.vocabulary import WORDS
-
-    order = answer.importance.argsort()[::-1][:SHOWN]
-    mattered = [(answer.facts[i], float(answer.importance[i])) for i in order if answer.importance[i] > 0.01]
-    best = [[(WORDS[w], float(row[w])) for w in row.argsort()[::-1][:SHOWN]] for row in answer.probabilities]
+def _tell(trace: "Trace", asked: "Asked", options: Options) -> None:
+    mattered, best = trace.mattered(SHOWN), trace.guesses(SHOWN)
     if options.json:
         steps = [
             {
-                "step": t + 1,
+                "step": t,
                 "answer": row[0][0],
                 "probability": round(row[0][1], 4),
                 "runners_up": {word: round(p, 4) for word, p in row[1:]},
             }
-            for t, row in enumerate(best)
+            for t, row in enumerate(best, start=1)
         ]
         facts_json = [{"fact": fact, "importance": round(value, 4)} for fact, value in mattered]
-        print_json({"question": question, "answer": answer.word, "steps": steps, "facts": facts_json})
+        print_json({"question": trace.question, "answer": trace.answer, "steps": steps, "facts": facts_json})
         return
     console = Console(highlight=False)
     table = Table("step", "answer", "probability", "runners-up", box=None, header_style="bold")
-    for t, row in enumerate(best):
+    for t, row in enumerate(best, start=1):
         others = ", ".join(f"{word} ({p:.1%})" for word, p in row[1:])
-        table.add_row(str(t + 1), row[0][0], f"{row[0][1]:6.1%}", others)
-    console.print(f"{' '.join(facts)}\n[bold]{question}[/bold]")
+        table.add_row(str(t), row[0][0], f"{row[0][1]:6.1%}", others)
+    console.print(f"{' '.join(asked.facts)}\n[bold]{trace.question}[/bold]")
     console.print(table)
-    console.print(f"\n[bold]{answer.word}[/bold]")
-    if len(facts) > len(answer.facts):
-        console.print(f"(The network read the last {len(answer.facts)} of {len(facts)} facts.)")
+    console.print(f"\n[bold]{trace.answer}[/bold]")
+    if len(asked.facts) > len(trace.facts):
+        console.print(f"(The network read the last {len(trace.facts)} of {len(asked.facts)} facts.)")
     if mattered:
         console.print("Facts that mattered most, by how far the answer's probability falls without each:")
         for fact, value in mattered:
@@ -106,7 +98,7 @@ def _tell(answer: "Answer", facts: list[str], question: str, options: Options) -
 
 def _prompt(options: Options) -> int:
     """Facts and questions typed one after the other; what the network does not know is said, and typed again."""
-    from rrn.tasks.babi.asking import check_words
+    from rrn.tasks.babi.predict import Asked, check_words
     from rrn.tasks.babi.vocabulary import split_sentences
 
     print(WELCOME, file=sys.stderr)
@@ -124,7 +116,8 @@ def _prompt(options: Options) -> int:
         for sentence in split_sentences(line):
             try:
                 if sentence.endswith("?"):
-                    _tell(_asked(options, facts, sentence), facts, sentence, options)
+                    asked = Asked(list(facts), sentence)
+                    _tell(_asked(options, asked), asked, options)
                 else:
                     check_words([sentence])
                     facts.append(sentence)

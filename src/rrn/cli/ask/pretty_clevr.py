@@ -4,7 +4,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -34,56 +33,37 @@ def main(arguments: list[str]) -> int:
     options = parse(
         Options, arguments, "rrn ask pretty-clevr", "Ask where some jumps to the nearest unvisited object lead."
     )
-    from rrn.tasks.pretty_clevr import data
-
     if options.steps is not None and options.steps < 1:
         raise InputError(f"--steps: expected at least 1, got {options.steps}")
-    if not 0 <= options.jumps < data.JUMPS:
-        raise InputError(f"--jumps: expected 0 to {data.JUMPS - 1}, got {options.jumps}")
-    if options.seed < 0:
-        raise InputError(f"--seed: expected 0 or more, got {options.seed}")
-    start = data.number_of(options.start)
-    scenes = data.sample_scenes(1, np.random.default_rng(options.seed))
-    scene = scenes.scene(0)
-
     from rrn.pretrained import from_pretrained
-    from rrn.tasks.pretty_clevr.evaluate import answer
+    from rrn.tasks.pretty_clevr import data
     from rrn.tasks.pretty_clevr.figures import draw_question
+    from rrn.tasks.pretty_clevr.predict import parse as read
+    from rrn.tasks.pretty_clevr.predict import predict
 
+    asked = read(options.seed, options.start, options.jumps)
     network, preset = from_pretrained(options.weights)
     if preset.task != "pretty-clevr":
         raise InputError(f"--weights {options.weights}: for the task {preset.task!r}, not for 'pretty-clevr'")
-    numbers = np.array([data.question_number(start, options.jumps)])
-    probabilities = answer(network, scenes, numbers, options.steps or preset.steps)[:, 0]
-    draw_question(options.out, scene, start, options.jumps)
-
-    truth = scene.answer(start, options.jumps)
-    path = [
-        f"{data.COLOURS[scene.colours[visited]]} {data.SHAPES[scene.shapes[visited]]}"
-        for visited in scene.path(start, options.jumps)
-    ]
-    best = probabilities.argmax(-1)
+    trace = predict(network, asked, options.steps or preset.steps)
+    draw_question(options.out, asked.scene, asked.start, asked.jumps)
+    guesses = trace.guesses(2)
     if options.json:
         steps = [
-            {"step": t + 1, "answer": data.NAMES[best[t]], "probability": round(float(probabilities[t, best[t]]), 4)}
-            for t in range(len(best))
+            {"step": t, "answer": first, "probability": round(p, 4)} for t, ((first, p), _) in enumerate(guesses, start=1)
         ]
-        answered = {"answer": data.NAMES[best[-1]], "truth": data.NAMES[truth], "right": bool(best[-1] == truth)}
-        asked = {"seed": options.seed, "start": data.NAMES[start], "jumps": options.jumps}
-        print_json({**asked, **answered, "path": path, "steps": steps, "picture": str(options.out)})
+        question = {"seed": options.seed, "start": data.NAMES[asked.start], "jumps": options.jumps}
+        answered = {"answer": trace.answer, "truth": trace.truth, "right": trace.right}
+        print_json({**question, **answered, "path": asked.path, "steps": steps, "picture": str(options.out)})
         return 0
     console = Console(highlight=False)
-    console.print(data.describe(scene) + "\n")
+    console.print(data.describe(asked.scene) + "\n")
     table = Table("step", "answer", "probability", "runner-up", box=None, header_style="bold")
-    for t, row in enumerate(probabilities):
-        first, second = row.argsort()[::-1][:2]
-        style = "green" if first == truth else ""
-        runner_up = f"{data.NAMES[second]} ({row[second]:.1%})"
-        table.add_row(str(t + 1), data.NAMES[first], f"{row[first]:6.1%}", runner_up, style=style)
+    for t, ((first, p), (second, q)) in enumerate(guesses, start=1):
+        table.add_row(str(t), first, f"{p:6.1%}", f"{second} ({q:.1%})", style="green" if first == trace.truth else "")
     console.print(table)
-    verdict = "which is right" if best[-1] == truth else f"which is wrong: it is {data.NAMES[truth]}"
-    jumps = f"{options.jumps} jump{'s' * (options.jumps != 1)}"
-    console.print(f"\n{data.NAMES[start]}, {jumps}: [bold]{data.NAMES[best[-1]]}[/bold], {verdict}.")
-    console.print("The jumps: " + " → ".join(path))
+    verdict = "which is right" if trace.right else f"which is wrong: it is {trace.truth}"
+    console.print(f"\n{trace.question}: [bold]{trace.answer}[/bold], {verdict}.")
+    console.print("The jumps: " + " → ".join(asked.path))
     print(f"drawn: {options.out}", file=sys.stderr)
     return 0

@@ -4,25 +4,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 from rich.table import Table
 from torch import nn
 
 from rrn.evaluation import EvaluateOptions, step_list
 from rrn.presets import Preset
 from rrn.tasks.ages.data import AGES, PERSONS, Questions, held_out_questions, read_questions
-from rrn.tasks.ages.model import as_batch
+from rrn.tasks.ages.predict import probabilities
 
 QUESTIONS = 20_000
 CHUNK = 500
 Options = EvaluateOptions
-
-
-@torch.no_grad()
-def answer(network: nn.Module, questions: Questions, steps: int) -> np.ndarray:
-    """The probability of each age after each step: (steps, n, 100)."""
-    outputs, _ = network(as_batch(questions), steps=steps)
-    return outputs.softmax(-1).numpy()
 
 
 def right_by_step(
@@ -32,7 +24,7 @@ def right_by_step(
     parts = []
     for low in range(0, len(questions), CHUNK):
         part = questions[low : low + CHUNK]
-        parts.append(answer(network, part, steps).argmax(-1) == part.answer)
+        parts.append(probabilities(network, part, steps).argmax(-1) == part.answer)
         progress(min(low + CHUNK, len(questions)), len(questions))
     return np.concatenate(parts, axis=1)
 

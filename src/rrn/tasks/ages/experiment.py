@@ -5,10 +5,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rrn.losses import mean_when_due
+from rrn.readouts import Outputs, answer_of
 from rrn.tasks.ages import data
 from rrn.tasks.ages.evaluate import right_by_step
 from rrn.tasks.ages.model import as_batch, build
-from rrn.tasks.ages.presets import AgesPreset
+from rrn.tasks.ages.presets import AgesPreset, PaperAgesPreset, TurningPreset
 from rrn.training.curriculum import Curriculum
 from rrn.training.experiment import Batch, Carry, Experiment, seeded
 
@@ -17,7 +19,8 @@ FURTHEST = data.PERSONS - 1
 
 
 class AgesExperiment(Experiment[AgesPreset]):
-    """The loss of a question begins at the step by which its answer can have arrived: one a difference."""
+    """The loss of a question begins at the step by which its answer can have arrived: one per difference. (The paper's
+    begins at the first step.)"""
 
     def __init__(self, preset: AgesPreset) -> None:
         super().__init__(preset)
@@ -31,7 +34,7 @@ class AgesExperiment(Experiment[AgesPreset]):
         """Questions, and the number of losses of an average one: of the *whole* batch, whatever shard `loss` sees."""
         longest = self.curriculum.longest if self.preset.curriculum else None
         batch = as_batch(data.sample("train", self.preset.batch_size, rng, longest))
-        if self.preset.network == "turning":
+        if isinstance(self.preset, TurningPreset):
             _, due = self._due(batch, self.steps_of(Carry(batch)))
             counts = torch.stack([due[..., 0].sum(), due[..., 1:].sum()]) / self.preset.batch_size
             batch["losses"] = counts.expand(self.preset.batch_size, -1)
@@ -46,33 +49,35 @@ class AgesExperiment(Experiment[AgesPreset]):
     def proceed(self, *_: object) -> None:
         """A new batch at every update."""
 
-    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        if self.preset.network == "paper":
+    def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:
+        if isinstance(self.preset, PaperAgesPreset):
             return super().loss(outputs, batch)
-        persons, due = self._due(batch, len(outputs))
+        answer = answer_of(outputs)
+        persons, due = self._due(batch, len(answer))
+        if not isinstance(self.preset, TurningPreset):
+            return mean_when_due(answer, self.targets(batch), due[..., 0])
+        assert isinstance(outputs, Outputs)
         ages = batch["ages"].gather(1, persons)
-        losses = F.cross_entropy(outputs.flatten(0, 2), ages.repeat(len(outputs), 1).flatten(), reduction="none")
+        logits = torch.cat([answer[:, :, None], outputs.extras["persons"]], dim=2)
+        losses = F.cross_entropy(logits.flatten(0, 2), ages.repeat(len(logits), 1).flatten(), reduction="none")
         losses = losses.view(due.shape) * due
         asked, facts = torch.stack([losses[..., 0].sum(), losses[..., 1:].sum()]) / batch["losses"].sum(0)
         return asked + self.preset.facts_loss * facts
 
     def _due(self, batch: Batch, steps: int) -> tuple[Tensor, Tensor]:
-        """The 17 persons whose ages are answered (n, 17), and which answers count (steps, n, 17)."""
+        """The 17 persons whose ages can be answered (n, 17), the one asked first, and which answers count
+        (steps, n, 17)."""
         persons = torch.cat([batch["asked"][:, None], batch["facts"][..., :2].flatten(1)], dim=1)
         distances = batch["distances"].gather(1, persons)
-        step = torch.arange(1, steps + 1)[:, None, None]
-        return persons, (step >= distances) & (distances <= self.curriculum.longest)
+        step = torch.arange(1, steps + 1, device=distances.device)[:, None, None]
+        begins = distances if self.preset.loss == "every" else distances.clamp(min=steps)
+        return persons, (step >= begins) & (distances <= self.curriculum.longest)
 
-    def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
-        last = outputs[-1] if outputs.dim() == 3 else outputs[-1, :, 0]
-        right = (last.argmax(-1) == self.targets(batch)).float()
+    def measure(self, outputs: Tensor | Outputs, batch: Batch) -> dict[str, float]:
+        right = (answer_of(outputs)[-1].argmax(-1) == self.targets(batch)).float()
         furthest = batch["distances"].gather(1, batch["asked"][:, None])[:, 0] == self.curriculum.longest
-        at_furthest = right[furthest].mean() if furthest.any() else torch.tensor(self.curriculum.running)
-        return {
-            "accuracy": float(right.mean()),
-            "furthest": float(at_furthest),
-            "longest": float(self.curriculum.longest),
-        }
+        at_furthest = float(right[furthest].mean()) if furthest.any() else self.curriculum.running
+        return {"accuracy": float(right.mean()), "furthest": at_furthest, "longest": float(self.curriculum.longest)}
 
     def observe(self, measures: dict[str, float]) -> None:
         self.curriculum.observe(measures["furthest"])

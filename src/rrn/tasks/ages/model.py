@@ -10,14 +10,16 @@ from rrn.graphs import CompleteGraphs, Graph
 from rrn.layers import Product
 from rrn.messages import GatedMessage
 from rrn.network import RRN
-from rrn.readouts import Readout
+from rrn.readouts import Outputs, Readout
 from rrn.tasks.ages.data import AGES, PERSONS, Questions
-from rrn.tasks.ages.presets import AgesPreset
+from rrn.tasks.ages.presets import AgesPreset, BeliefsPreset, PaperAgesPreset, TurningPreset
 from rrn.training.experiment import Batch
 from rrn.updates import ResidualUpdate, State
 
 FREQUENCIES = (1, 2, 5, 10, 20, 25, 33, 41)
 """Turns of the circle that a hundred years make. The fast ones tell neighbours apart, the slow ones tell decades."""
+CODE = 2 * len(FREQUENCIES)
+"""Numbers in the code of a number: see `angles`."""
 
 
 def as_batch(questions: Questions) -> Batch:
@@ -25,25 +27,32 @@ def as_batch(questions: Questions) -> Batch:
 
 
 def build(preset: AgesPreset) -> nn.Module:
-    return PaperAges(preset) if preset.network == "paper" else TurningAges(preset)
+    match preset:
+        case PaperAgesPreset():
+            return PaperAges(preset)
+        case BeliefsPreset():
+            return BelievingAges(preset)
+        case TurningPreset():
+            return TurningAges(preset)
+    raise TypeError(f"no network for {type(preset).__name__}")
 
 
 class PaperAges(nn.Module):
-    """The appendix's network: 127 one-hot inputs a fact, the question also on every edge, one answer a step."""
+    """The appendix's network: 127 one-hot inputs per fact, the question also on every edge, one answer per step."""
 
-    def __init__(self, preset: AgesPreset) -> None:
+    def __init__(self, preset: PaperAgesPreset) -> None:
         super().__init__()
         self.rrn = RRN(
             features=2 * PERSONS + 3 + AGES + PERSONS,
             hidden=preset.hidden,
             outputs=AGES,
             edge_features=PERSONS,
-            encoder_layers=3,
-            message_layers=3,
+            encoder_layers=preset.layers,
+            message_layers=preset.layers,
             update="lstm",
-            update_layers=3,
+            update_layers=preset.layers,
             readout="graph",
-            readout_layers=3,
+            readout_layers=preset.layers,
             dropout=preset.dropout,
             dropout_layers=2,
         )
@@ -61,22 +70,73 @@ class PaperAges(nn.Module):
 
 def angles(numbers: Tensor) -> Tensor:
     """A number as points on circles: cosine and sine at each frequency. Adding numbers turns the points."""
-    turns = numbers[..., None] * (2 * math.pi / AGES) * torch.tensor(FREQUENCIES)
+    frequencies = torch.tensor(FREQUENCIES, device=numbers.device)
+    turns = numbers[..., None] * (2 * math.pi / AGES) * frequencies
     return torch.cat([turns.cos(), turns.sin()], dim=-1)
 
 
-class TurningAges(nn.Module):
-    """Numbers as angles: adding one to another is a product of their codes, and f, g and r can multiply.
+def _signed(batch: Batch) -> Tensor:
+    """The number of each fact as a code of angles, negative where A is the younger, and the three kinds of facts:
+    (n, 8, CODE + 3)."""
+    _, _, sign, number = batch["facts"].unbind(-1)
+    signed = torch.where(sign == 0, number, sign * number)
+    kinds = torch.stack([sign == -1, sign == 0, sign == 1], dim=-1)
+    return torch.cat([angles(signed), kinds.float()], dim=-1)
 
-    A fact knows its signed number, what kind of fact it is, and whether it is about the person asked; an edge knows
-    which persons its two facts share. Which persons these are, no part of the network is told, so what it learns of
-    one it knows of all.
+
+def _shared(batch: Batch) -> Tensor:
+    """Which persons two facts share, sender A or B and receiver A or B: (n, sender, receiver, 4)."""
+    a, b = batch["facts"][..., 0], batch["facts"][..., 1]
+    return torch.stack([p[:, :, None] == q[:, None] for p in (a, b) for q in (a, b)], dim=-1).float()
+
+
+class BelievingAges(nn.Module):
+    """Each fact comes to believe something of its two persons; the answer adds up what is believed of the one asked.
+
+    Numbers are angles, so that adding one to another is a product of their codes, and g can multiply. A fact knows its
+    signed number and what kind of fact it is; an edge knows which persons its two facts share. Which persons these
+    are, no part of the network is told, so what it learns of one it knows of all; nor whom the question is about, so
+    that what it learns for one question serves all others. Only the answer is trained.
     """
 
-    def __init__(self, preset: AgesPreset) -> None:
+    def __init__(self, preset: BeliefsPreset) -> None:
         super().__init__()
         hidden = preset.hidden
-        self.encode = nn.Sequential(nn.Linear(2 * len(FREQUENCIES) + 5, hidden), nn.LayerNorm(hidden))
+        self.encode = nn.Sequential(nn.Linear(CODE + 3, hidden), nn.LayerNorm(hidden))
+        self.rrn = RRN(
+            features=hidden,
+            hidden=hidden,
+            outputs=2 * CODE,
+            edge_features=4,
+            encoder_layers=None,
+            message=GatedMessage(hidden, edge_features=4, width=preset.message_width),
+            update=ResidualUpdate(hidden, preset.update_width, kind="product"),
+            readout="node",
+        )
+        self.scale = nn.Parameter(torch.tensor(1.0))
+        self.register_buffer("codes", angles(torch.arange(AGES)), persistent=False)
+
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
+        """Logits of the age asked for: (steps, n, 100)."""
+        x = self.encode(_signed(batch))
+        graphs = CompleteGraphs(len(x), PERSONS)
+        beliefs, state = self.rrn.run(x.flatten(0, 1), graphs, _shared(batch), steps=steps, state=state)
+        beliefs = beliefs.view(steps, len(x), 2 * PERSONS, CODE)  # of A and B of each fact
+        about = (batch["facts"][..., :2] == batch["asked"][:, None, None]).flatten(1).float()
+        answer = (about[:, None] @ beliefs)[:, :, 0]
+        return answer @ (self.get_buffer("codes").T * self.scale), state
+
+
+class TurningAges(nn.Module):
+    """As `BelievingAges`, but facts also know whether they are about the person asked, and f and r can multiply.
+
+    Trained with a loss on the ages of all persons of all facts.
+    """
+
+    def __init__(self, preset: TurningPreset) -> None:
+        super().__init__()
+        hidden = preset.hidden
+        self.encode = nn.Sequential(nn.Linear(CODE + 5, hidden), nn.LayerNorm(hidden))
         self.rrn = RRN(
             features=hidden,
             hidden=hidden,
@@ -87,36 +147,30 @@ class TurningAges(nn.Module):
             readout=AgesReadout(hidden),
         )
 
-    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
-        """Logits of 17 ages a question, the one asked for first, then those of A and B of each fact.
-
-        Shape (steps, n, 17, 100); out of training only the one asked for, (steps, n, 100).
-        """
-        a, b, sign, number = batch["facts"].unbind(-1)
-        asked = batch["asked"][:, None]
-        signed = torch.where(sign == 0, number, sign * number)
-        marks = [sign == -1, sign == 0, sign == 1, a == asked, b == asked]
-        x = self.encode(torch.cat([angles(signed), torch.stack(marks, dim=-1).float()], dim=-1))
-        shared = [p[:, :, None] == q[:, None] for p in (a, b) for q in (a, b)]
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Outputs, State]:
+        """Logits of the age asked for, (steps, n, 100); and as ``persons`` those of A and B of each fact,
+        (steps, n, 16, 100)."""
+        about = (batch["facts"][..., :2] == batch["asked"][:, None, None]).float()
+        x = self.encode(torch.cat([_signed(batch), about], dim=-1))
         graphs = CompleteGraphs(len(x), PERSONS)
-        return self.rrn.run(x.flatten(0, 1), graphs, torch.stack(shared, dim=-1).float(), steps=steps, state=state)
+        return self.rrn.run(x.flatten(0, 1), graphs, _shared(batch), steps=steps, state=state)
 
 
 class AgesReadout(Readout):
-    """Every fact says what it knows, as a code of angles; the answer is the age whose code is nearest the sum."""
+    """Every fact says what it knows, as a code of angles; the answer is the age whose code is nearest the sum.
+
+    Beside it, as ``persons``, what every fact thinks the ages of its two persons are: (graphs, 16, 100).
+    """
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
-        width = 2 * len(FREQUENCIES)
-        self.answer = Product(hidden, hidden, width)
-        self.persons = nn.Linear(hidden, 2 * width)
+        self.answer = Product(hidden, hidden, CODE)
+        self.persons = nn.Linear(hidden, 2 * CODE)
         self.scale = nn.Parameter(torch.tensor(1.0))
         self.register_buffer("codes", angles(torch.arange(AGES)), persistent=False)
 
-    def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor:
+    def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Outputs:
         codes = self.get_buffer("codes").T * self.scale
         answer = graph.sum_nodes(self.answer(h), batch)
-        if not self.training:
-            return answer @ codes
-        persons = self.persons(h).view(len(answer), 2 * PERSONS, -1)
-        return torch.cat([answer[:, None], persons], dim=1) @ codes
+        persons = self.persons(h).view(len(answer), 2 * PERSONS, CODE)
+        return Outputs(answer @ codes, {"persons": persons @ codes})

@@ -1,37 +1,74 @@
-"""Age arithmetic: the paper's network, and one that learns to add in minutes."""
+"""Age arithmetic: the paper's network, one that learns to add from answers alone, and one that is told more."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from rrn.presets import Dropped, Preset, Share, Weight, Width
+import tyro
+
+from rrn.presets import Dropped, Preset, Range, Share, Weight, Width
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgesPreset(Preset):
+    """What all networks of this task share."""
+
     task = "ages"
 
-    network: Literal["paper", "turning"] = "turning"
-    """paper: one-hot numbers, MLPs and an LSTM. turning: numbers as angles, products in f, g and r."""
+    network: Annotated[str, tyro.conf.Suppress] = ""
+    segment: Annotated[Literal[None], tyro.conf.Suppress] = None
+    """Every question is run as a whole."""
+
     hidden: Width = 96
     """Units of the state."""
-    message_width: Width = 96
-    """turning: units of a message."""
-    update_width: Width = 128
-    """turning: products in g."""
-    facts_loss: Weight = 1.0
-    """turning: weight of the loss on what every fact thinks the ages of its two persons are."""
     curriculum: bool = True
     """Begin with questions no difference away; go one further whenever the furthest are answered right."""
     pass_mark: Share = 0.93
     """The running accuracy on the furthest questions at which the curriculum goes on."""
-    dropout: Dropped = 0.0
-    """paper: share dropped in the last two layers of r."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class PaperAgesPreset(AgesPreset):
+    """One-hot numbers, MLPs and an LSTM."""
+
+    network: Annotated[Literal["paper"], tyro.conf.Suppress] = "paper"
+    layers: Annotated[int, Range(least=1, most=100)] = 3
+    """ReLU layers of each MLP."""
+    dropout: Dropped = 0.0
+    """Share dropped in the last two layers of r."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeliefsPreset(AgesPreset):
+    """Numbers as angles, products in g; each fact holds beliefs about its two persons."""
+
+    network: Annotated[Literal["beliefs"], tyro.conf.Suppress] = "beliefs"
+    message_width: Width = 96
+    """Units of a message."""
+    update_width: Width = 128
+    """Products in g."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurningPreset(AgesPreset):
+    """Numbers as angles, products in f, g and r."""
+
+    network: Annotated[Literal["turning"], tyro.conf.Suppress] = "turning"
+    message_width: Width = 96
+    """Units of a message."""
+    update_width: Width = 128
+    """Products in g."""
+    facts_loss: Weight = 1.0
+    """Weight of the loss on what every fact thinks the ages of its two persons are."""
+
+
+KINDS = (PaperAgesPreset, BeliefsPreset, TurningPreset)
+"""Each network's own settings."""
 
 PRESETS = (
-    AgesPreset(
+    TurningPreset(
         name="ages",
-        about="Age arithmetic: numbers as angles and products in f, g and r, so that adding is easy to learn.",
+        about="Age arithmetic: numbers as angles and products in f, g and r, so that adding is easy to learn. "
+        "In training it is told the ages of all persons of all facts.",
         steps=8,
         batch_size=64,
         updates=30_000,
@@ -41,12 +78,23 @@ PRESETS = (
         ema=0.99,
         validate_every=500,
     ),
-    AgesPreset(
+    BeliefsPreset(
+        name="ages-answers",
+        about="Age arithmetic from answers alone, which is all that the paper's network is told: each fact holds beliefs "
+        "about its two persons, and the answer adds up what is believed of the person asked.",
+        steps=8,
+        batch_size=64,
+        updates=30_000,
+        minutes=8,
+        lr=3e-3,
+        weight_decay=1e-4,
+        ema=0.99,
+        validate_every=500,
+    ),
+    PaperAgesPreset(
         name="ages-paper",
         about="Age arithmetic as in the paper's appendix: one-hot numbers, 3-layer MLPs of 128 units, an LSTM.",
-        network="paper",
         hidden=128,
-        facts_loss=0.0,
         curriculum=False,
         dropout=0.5,
         steps=8,

@@ -13,9 +13,10 @@ from torch import nn
 from rrn.errors import InputError
 from rrn.evaluation import EvaluateOptions, step_list
 from rrn.pretrained import from_pretrained, read_config
+from rrn.readouts import answer_of
 from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.model import as_batch
-from rrn.tasks.babi.presets import BabiPreset
+from rrn.tasks.babi.presets import BabiPreset, MemN2NPreset, PaperPreset, RolesPreset
 from rrn.tasks.babi.reader import read_babi
 
 QUESTIONS = 1000
@@ -72,7 +73,7 @@ def wrong_by_step(
     parts = []
     for number, part in enumerate(questions.batches(CHUNK, max_facts), start=1):
         outputs, _ = network(as_batch(part, questions.table), steps=steps)
-        parts.append(outputs.argmax(-1).numpy() != part.answers)
+        parts.append(answer_of(outputs).argmax(-1).numpy() != part.answers)
         progress(min(number * CHUNK, len(questions)), len(questions))
     return np.concatenate(parts, axis=1)
 
@@ -96,7 +97,7 @@ def evaluate(
     max_facts = options.max_facts or preset.max_facts
     if max_facts < 1:
         raise InputError(f"--max-facts: expected at least 1, got {max_facts}")
-    if max_facts > preset.max_facts and preset.network in ("paper", "memn2n"):
+    if max_facts > preset.max_facts and isinstance(preset, (PaperPreset, MemN2NPreset)):
         raise InputError(f"--max-facts: {preset.name} has places for {preset.max_facts} facts, got {max_facts}")
     if options.data is None:
         questions, split = EndlessQuestions(SEED).take(QUESTIONS), "generated"
@@ -150,7 +151,7 @@ def _measure(
         "training_steps": preset.steps,
         "max_facts": max_facts,
         "trained_on": "generated questions" if preset.data is None else "official train files",
-        "told_supporting_facts": preset.network == "roles" and preset.support_loss > 0,
+        "told_supporting_facts": isinstance(preset, RolesPreset) and preset.support_loss > 0,
     }
 
 

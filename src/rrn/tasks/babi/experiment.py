@@ -1,22 +1,27 @@
 """How bAbI is trained: on generated questions without end, hard tasks more often, told which facts matter."""
 
+import math
+
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.errors import InputError
+from rrn.readouts import Outputs, answer_of
 from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.evaluate import wrong_by_step
-from rrn.tasks.babi.model import POINTERS, POINTS, as_batch, build
-from rrn.tasks.babi.presets import BabiPreset
+from rrn.tasks.babi.model import POINTERS, as_batch, build
+from rrn.tasks.babi.presets import BabiPreset, RolesPreset
 from rrn.tasks.babi.reader import read_babi
 from rrn.tasks.babi.stories import TASKS
-from rrn.tasks.babi.vocabulary import WORDS
 from rrn.training.experiment import Batch, Experiment
 
 POOL = 1000
-"""Questions of each task generated at a time."""
+"""Questions of each task generated at a time, as long as the task is not understood: seeing the same questions again
+and again helps to find out what they are about. Then as many as are drawn, lest they be learned by heart."""
+UNDERSTOOD = 0.2
+"""The running error below which a task counts as understood."""
 POOL_UPDATES = 300
 """Updates that draw from one pool before the next is generated."""
 VALIDATION = 200
@@ -39,6 +44,8 @@ class BabiExperiment(Experiment[BabiPreset]):
         self.errors = dict.fromkeys(preset.tasks, 1.0)
         self.drawn = 0
         self.pool: EncodedQuestions | None = None
+        self.pooled = dict.fromkeys(preset.tasks, POOL)
+        """Questions of each task in the pool."""
         self.validation = EndlessQuestions(preset.seed, preset.tasks, self.table, stream=1).take(VALIDATION)
         if preset.data is not None:
             self.pool = encode(read_babi(preset.data, "train", preset.tasks), self.table)
@@ -48,16 +55,24 @@ class BabiExperiment(Experiment[BabiPreset]):
 
     def sample(self, rng: np.random.Generator) -> Batch:
         preset = self.preset
-        if preset.data is None and (self.pool is None or self.drawn % POOL_UPDATES == 0):
+        weights = self._weights()
+        if preset.data is None and self.drawn % POOL_UPDATES == 0:
+            drawn = preset.batch_size * POOL_UPDATES
+            self.pooled = {
+                task: max(POOL, math.ceil(weight * drawn)) if self.errors[task] < UNDERSTOOD else POOL
+                for task, weight in weights.items()
+            }
+            self.pool = None
+        if self.pool is None:
             stream = 2 + self.drawn // POOL_UPDATES  # 0 and 1 are the test set and the validation set
-            self.pool = EndlessQuestions(preset.seed, preset.tasks, self.table, stream).take(POOL)
-        assert self.pool is not None
+            self.pool = EndlessQuestions(preset.seed, preset.tasks, self.table, stream).take(self.pooled)
         self.drawn += 1
-        total, tasks = sum(self.errors.values()), len(self.errors)
-        weights = {
-            task: preset.by_error * error / total + (1 - preset.by_error) / tasks for task, error in self.errors.items()
-        }
         return as_batch(self.pool.sample(rng, preset.batch_size, preset.max_facts, weights), self.table)
+
+    def _weights(self) -> dict[int, float]:
+        """The share of the questions that each task gets."""
+        total, tasks, by_error = sum(self.errors.values()), len(self.errors), self.preset.by_error
+        return {task: by_error * error / total + (1 - by_error) / tasks for task, error in self.errors.items()}
 
     def targets(self, batch: Batch) -> Tensor:
         return batch["answers"]
@@ -65,15 +80,15 @@ class BabiExperiment(Experiment[BabiPreset]):
     def proceed(self, *_: object) -> None:
         """A new batch at every update."""
 
-    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        answers, points = outputs.split([len(WORDS), outputs.shape[-1] - len(WORDS)], dim=-1)
-        loss = super().loss(answers, batch)
-        if self.preset.network == "roles" and self.preset.support_loss:
-            loss = loss + self.preset.support_loss * pointer_loss(points.unflatten(-1, (-1, POINTS)), batch)
+    def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:
+        loss = super().loss(outputs, batch)
+        if isinstance(self.preset, RolesPreset) and self.preset.support_loss:
+            assert isinstance(outputs, Outputs)
+            loss = loss + self.preset.support_loss * pointer_loss(outputs.extras["points"], batch)
         return loss
 
-    def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
-        wrong = (outputs[-1, :, : len(WORDS)].argmax(-1) != batch["answers"]).float()
+    def measure(self, outputs: Tensor | Outputs, batch: Batch) -> dict[str, float]:
+        wrong = (answer_of(outputs)[-1].argmax(-1) != batch["answers"]).float()
         figures = {"error": float(wrong.mean())}
         for task in self.errors:
             mine = (batch["tasks"] == task).float()
@@ -89,11 +104,13 @@ class BabiExperiment(Experiment[BabiPreset]):
                 self.errors[task] = max(keep * before + (1 - keep) * wrong / asked, LEAST_ERROR)
 
     def position(self) -> dict[str, float]:
-        return {"drawn": self.drawn} | {f"error_{task}": error for task, error in self.errors.items()}
+        errors = {f"error_{task}": error for task, error in self.errors.items()}
+        return {"drawn": self.drawn} | errors | {f"pooled_{task}": float(n) for task, n in self.pooled.items()}
 
     def restore(self, position: dict[str, float]) -> None:
         self.drawn = int(position["drawn"])
         self.errors = {task: position[f"error_{task}"] for task in self.errors}
+        self.pooled = {task: int(position.get(f"pooled_{task}", POOL)) for task in self.pooled}
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         wrong = wrong_by_step(network, self.validation, self.preset.steps, self.preset.max_facts)[-1]
@@ -116,9 +133,10 @@ def pointer_loss(points: Tensor, batch: Batch) -> Tensor:
     """
     support = batch["support"]
     steps, _, size, _ = points.shape
-    exists = torch.arange(size) <= batch["fact_counts"][:, None]
+    exists = torch.arange(size, device=points.device) <= batch["fact_counts"][:, None]
     log_share = points[..., :POINTERS].masked_fill(~exists[..., None], -1e4).log_softmax(2)
-    hits = support[..., None] == torch.arange(1, POINTERS + 1)  # (n, F, pointers)
+    pointers = torch.arange(1, POINTERS + 1, device=points.device)
+    hits = support[..., None] == pointers  # (n, F, pointers)
     targets = torch.where(hits.any(1), hits.int().argmax(1) + 1, 0)
     chosen = log_share.gather(2, targets[:, None].expand(steps, -1, 1, -1))[:, :, 0]
     told = (support.amax(1) <= POINTERS)[:, None]

@@ -7,17 +7,16 @@ has a few thousand distinct sentences, so each distinct sentence of a batch is e
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence
 
 from rrn.errors import InputError
 from rrn.graphs import EdgeList, Graph, PackedGraphs
 from rrn.layers import Product
 from rrn.messages import AttentionMessage
 from rrn.network import RRN
-from rrn.readouts import Readout
+from rrn.readouts import Outputs, Readout
 from rrn.tasks.babi.data import MIN_WIDTH, SentenceTable
 from rrn.tasks.babi.data import Batch as Questions
-from rrn.tasks.babi.presets import BabiPreset
+from rrn.tasks.babi.presets import BabiPreset, EntNetPreset, LSTMPreset, MemN2NPreset, PaperPreset, RolesPreset
 from rrn.tasks.babi.vocabulary import WORDS
 from rrn.training.experiment import Batch
 from rrn.updates import ResidualUpdate, State
@@ -25,7 +24,7 @@ from rrn.updates import ResidualUpdate, State
 POINTERS = 3
 """Supporting facts that the roles network points at one by one. Most questions have no more."""
 POINTS = POINTERS + 1
-"""Logits a node in training: the pointers, and whether it supports the answer at all."""
+"""Logits per node: the pointers, and whether it supports the answer at all."""
 SHORT = 10
 """Questions with at most this many facts are run apart from longer ones, so that few edges are padding."""
 TIME_FEATURES = 9
@@ -41,7 +40,7 @@ def as_batch(questions: Questions, table: SentenceTable) -> Batch:
     """
     words = torch.from_numpy(table.words.astype("int64")) + 1
     lengths = torch.from_numpy(table.lengths.astype("int64"))
-    words = words * (torch.arange(words.shape[1]) < lengths[:, None])
+    words = words * (torch.arange(words.shape[1], device=words.device) < lengths[:, None])
     facts, asked = torch.from_numpy(questions.facts), torch.from_numpy(questions.questions)
     return {
         "sentences": torch.cat([facts, asked[:, None]], dim=1),
@@ -54,8 +53,20 @@ def as_batch(questions: Questions, table: SentenceTable) -> Batch:
 
 
 def build(preset: BabiPreset) -> nn.Module:
-    networks = {"roles": RolesNetwork, "paper": PaperNetwork, "lstm": StoryLSTM, "memn2n": MemN2N}
-    return networks[preset.network](preset)
+    from rrn.tasks.babi import baselines
+
+    match preset:
+        case RolesPreset():
+            return RolesNetwork(preset)
+        case PaperPreset():
+            return PaperNetwork(preset)
+        case LSTMPreset():
+            return baselines.StoryLSTM(preset)
+        case MemN2NPreset():
+            return baselines.MemN2N(preset)
+        case EntNetPreset():
+            return baselines.EntNet(preset)
+    raise TypeError(f"no network for {type(preset).__name__}")
 
 
 def distinct_sentences(batch: Batch) -> tuple[Tensor, Tensor]:
@@ -83,13 +94,13 @@ class SentenceLSTM(nn.Module):
     def forward(self, words: Tensor) -> Tensor:
         states, _ = self.lstm(self.words(words))
         last = (words > 0).sum(1).clamp(min=1) - 1
-        return states[torch.arange(len(words)), last]
+        return states[torch.arange(len(words), device=words.device), last]
 
 
 class PaperNetwork(nn.Module):
-    """The appendix's network: LSTMs for facts and question, the question on every edge, one answer a step."""
+    """The appendix's network: LSTMs for facts and question, the question on every edge, one answer per step."""
 
-    def __init__(self, preset: BabiPreset) -> None:
+    def __init__(self, preset: PaperPreset) -> None:
         super().__init__()
         code, self.max_facts, self.joint = preset.word_width, preset.max_facts, preset.encoding != "none"
         self.facts = SentenceLSTM(preset.word_width, code)
@@ -99,12 +110,12 @@ class PaperNetwork(nn.Module):
             hidden=preset.hidden,
             outputs=len(WORDS),
             edge_features=code,
-            encoder_layers=0 if preset.encoding == "linear" else 3,
-            message_layers=3,
+            encoder_layers=0 if preset.encoding == "linear" else preset.layers,
+            message_layers=preset.layers,
             update="lstm",
-            update_layers=3,
+            update_layers=preset.layers,
             readout="graph",
-            readout_layers=2,
+            readout_layers=max(preset.layers - 1, 1),
             dropout=preset.dropout,
             dropout_layers=2,
         )
@@ -115,12 +126,14 @@ class PaperNetwork(nn.Module):
         facts = {"sentences": batch["sentences"][:, :-1], "words": batch["words"][:, :-1]}
         asked = {"sentences": batch["sentences"][:, -1:], "words": batch["words"][:, -1:]}
         words, which = distinct_sentences(facts)
-        exists = torch.arange(which.shape[1]) < counts[:, None]
+        exists = torch.arange(which.shape[1], device=which.device) < counts[:, None]
         codes = self.facts(words)[which[exists]]
         words, which = distinct_sentences(asked)
         question = self.question(words)[which[:, 0]]
         graph_of_node, place = exists.nonzero().T
-        offset = torch.randint(self.max_facts, (len(counts),)) if self.training else counts.new_zeros(len(counts))
+        offset = torch.zeros_like(counts)
+        if self.training:
+            offset = torch.randint(self.max_facts, (len(counts),), device=counts.device)
         place = F.one_hot(place + offset[graph_of_node], 2 * self.max_facts).float()
         x = torch.cat([codes, question[graph_of_node], place] if self.joint else [codes, place], dim=-1)
         edges = complete_edges_of(counts)
@@ -131,11 +144,10 @@ class PaperNetwork(nn.Module):
 
 def complete_edges_of(counts: Tensor) -> Tensor:
     """The ``edge_index`` (2, edges) of packed complete graphs with ``counts`` nodes each, ordered by receiver."""
-    node = torch.arange(int(counts.sum()))
     size = counts.repeat_interleave(counts)
     first = (counts.cumsum(0) - counts).repeat_interleave(counts)
-    receiver = node.repeat_interleave(size - 1)
-    skipped = torch.arange(len(receiver)) - ((size - 1).cumsum(0) - (size - 1)).repeat_interleave(size - 1)
+    receiver = torch.arange(len(size), device=counts.device).repeat_interleave(size - 1)
+    skipped = torch.arange(len(receiver), device=counts.device) - ((size - 1).cumsum(0) - (size - 1)).repeat_interleave(size - 1)
     sender = first[receiver] + skipped
     return torch.stack([sender + (sender >= receiver), receiver])
 
@@ -179,7 +191,7 @@ class RolesNetwork(nn.Module):
     role by role, and how they lie in time; messages compete (`AttentionMessage`); r points at facts.
     """
 
-    def __init__(self, preset: BabiPreset) -> None:
+    def __init__(self, preset: RolesPreset) -> None:
         super().__init__()
         hidden, width, pairs = preset.hidden, preset.update_width, preset.roles**2
         self.encoder = RoleEncoder(preset.word_width, preset.roles, hidden)
@@ -200,11 +212,11 @@ class RolesNetwork(nn.Module):
         self.scale = nn.Parameter(torch.tensor(1.0))
         self.bias = nn.Parameter(torch.zeros(len(WORDS)))
 
-    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
-        """Logits of the answer (steps, n, 177): how near each word's code is to what is read out.
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Outputs, State]:
+        """Logits of the answer (steps, n, 177): how near each word's code is to what is read out. Beside them, as
+        ``points``, those of each node, the question's first: (steps, n, F + 1, 4), see `PointerReadout`.
 
-        In training followed by the points of each node (see `PointerReadout`): (steps, n, 177 + 4 · (F + 1)). The
-        state is that of the last graphs run; no run can go on from it.
+        The state is that of the last graphs run; no run can go on from it.
         """
         if state is not None:
             raise InputError("state: this network sorts its graphs by size and cannot go on from a state; leave it out")
@@ -212,17 +224,17 @@ class RolesNetwork(nn.Module):
         codes, roles = self.encoder(words)
         short = batch["fact_counts"] <= SHORT
         parts = [rows for rows in (short.nonzero()[:, 0], (~short).nonzero()[:, 0]) if len(rows)]
-        outputs = []
+        answers, points = [], []
         for rows in parts:
-            output, state = self._run(which[rows], batch["fact_counts"][rows], codes, roles, steps)
-            answer, points = output.tensor_split([roles.shape[-1]], dim=-1)
-            logits = self.scale * (answer @ self.encoder.words.weight[1:].T) + self.bias
-            missing = POINTS * which.shape[1] - points.shape[-1]
-            outputs.append(torch.cat([logits, F.pad(points, (0, missing))], dim=-1) if self.training else logits)
+            said, state = self._run(which[rows], batch["fact_counts"][rows], codes, roles, steps)
+            answers.append(self.scale * (said.answer @ self.encoder.words.weight[1:].T) + self.bias)
+            missing = which.shape[1] - said.extras["points"].shape[2]
+            points.append(F.pad(said.extras["points"], (0, 0, 0, missing)))
         assert state is not None
-        return torch.cat(outputs, dim=1)[:, torch.cat(parts).argsort()], state
+        order = torch.cat(parts).argsort()
+        return Outputs(torch.cat(answers, dim=1)[:, order], {"points": torch.cat(points, dim=1)[:, order]}), state
 
-    def _run(self, which: Tensor, counts: Tensor, codes: Tensor, roles: Tensor, steps: int) -> tuple[Tensor, State]:
+    def _run(self, which: Tensor, counts: Tensor, codes: Tensor, roles: Tensor, steps: int) -> tuple[Outputs, State]:
         graphs = PackedGraphs(counts + 1)
         n, size, _ = graphs.edge_shape
         node = torch.cat([which[:, -1:], which[:, : size - 1]], dim=1).flatten()[graphs.places]
@@ -234,13 +246,14 @@ class RolesNetwork(nn.Module):
         is_question = (graphs.places[:, None] % size == 0).float()
         x = torch.cat([code, question, graphs.pack(same[..., 0]), is_question], dim=-1)
         x = self.norm(self.join(x) + self.join_straight(x))
-        edges = self.compare.weight @ same + self.time(_time_features(size)).permute(1, 2, 0)
+        edges = self.compare.weight @ same + self.time(_time_features(size, which.device)).permute(1, 2, 0)
         return self.rrn.run(x, graphs, edges.permute(0, 3, 1, 2), steps=steps)
 
 
-def _time_features(size: int) -> Tensor:
+def _time_features(size: int, device: torch.device) -> Tensor:
     """How two nodes lie in time: (sender, receiver, TIME_FEATURES). Node 0 is the question, the others facts."""
-    sender, receiver = torch.arange(size)[:, None], torch.arange(size)
+    receiver = torch.arange(size, device=device)
+    sender = receiver[:, None]
     facts = (sender > 0) & (receiver > 0)
     later = receiver - sender
     before, after = facts & (later > 0), facts & (later < 0)
@@ -263,7 +276,8 @@ class PointerReadout(Readout):
     """r reads the question's node, three facts that it points at (softmaxes over the nodes; the question's node
     stands for no fact), and the sum of all facts that it holds relevant (a sigmoid each).
 
-    (graphs, outputs); in training followed by each node's ``POINTS`` logits: (graphs, outputs + size · POINTS).
+    (graphs, outputs); beside it, as ``points``, the logits by which it chose: (graphs, size, 4), one for each pointer
+    and one for being relevant.
     """
 
     def __init__(self, hidden: int, width: int, outputs: int) -> None:
@@ -272,7 +286,7 @@ class PointerReadout(Readout):
         self.answer = Product((POINTS + 1) * hidden, width, outputs)
         self.answer_straight = nn.Linear((POINTS + 1) * hidden, outputs)
 
-    def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor:
+    def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Outputs:
         assert isinstance(graph, PackedGraphs)
         padded, points = graph.pad(h), graph.pad(self.point(h))
         exists = graph.exists[..., None]
@@ -280,67 +294,4 @@ class PointerReadout(Readout):
         share = torch.cat([pointers, points[..., POINTERS:].sigmoid() * exists], dim=-1)
         read = torch.cat([padded[:, 0], (share.transpose(1, 2) @ padded).flatten(1)], dim=-1)
         answer = self.answer(read) + self.answer_straight(read)
-        return torch.cat([answer, points.flatten(1)], dim=-1) if self.training else answer
-
-
-class StoryLSTM(nn.Module):
-    """A baseline of the paper's table: one LSTM over all words of the facts and the question. It has no steps."""
-
-    def __init__(self, preset: BabiPreset) -> None:
-        super().__init__()
-        self.words = nn.Embedding(len(WORDS) + 1, preset.word_width, padding_idx=0)
-        self.lstm = nn.LSTM(preset.word_width, preset.hidden, batch_first=True)
-        self.answer = nn.Linear(preset.hidden, len(WORDS))
-
-    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
-        """Logits of the answer, the same at every step: (steps, n, 177)."""
-        words = batch["words"].flatten(1)
-        known = words > 0
-        words = words.gather(1, (~known).int().argsort(dim=1, stable=True))
-        lengths = known.sum(1)
-        packed = pack_padded_sequence(
-            self.words(words[:, : int(lengths.max())]), lengths, batch_first=True, enforce_sorted=False
-        )
-        _, (last, _) = self.lstm(packed)
-        logits = self.answer(last[0])
-        return logits.expand(steps, -1, -1), State(logits)
-
-
-class MemN2N(nn.Module):
-    """A baseline of the paper's table: the end-to-end memory network, its weights tied from hop to hop; a step a hop.
-
-    Sentences are sums of word codes weighted by place, facts carry a code of their age.
-    """
-
-    def __init__(self, preset: BabiPreset) -> None:
-        super().__init__()
-        width = preset.hidden
-        self.question, self.remember, self.say = (nn.Embedding(len(WORDS) + 1, width, padding_idx=0) for _ in range(3))
-        self.remember_age, self.say_age = (nn.Embedding(preset.max_facts, width) for _ in range(2))
-        self.carry = nn.Linear(width, width)
-        self.answer = nn.Linear(width, len(WORDS))
-        for table in (self.question, self.remember, self.say, self.remember_age, self.say_age):
-            nn.init.normal_(table.weight, std=0.1)
-
-    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
-        """Logits of the answer after each hop: (steps, n, 177)."""
-        words, which = distinct_sentences(batch)
-        facts, counts = which[:, :-1], batch["fact_counts"]
-        place = torch.arange(facts.shape[1])
-        age = (counts[:, None] - 1 - place).clamp(min=0)
-        keys = self._sentences(words, self.remember)[facts] + self.remember_age(age)
-        values = self._sentences(words, self.say)[facts] + self.say_age(age)
-        u = self._sentences(words, self.question)[which[:, -1]] if state is None else state.h
-        outputs = []
-        for _ in range(steps):
-            scores = (keys @ u[..., None])[..., 0].masked_fill(place >= counts[:, None], float("-inf"))
-            u = self.carry(u) + (scores.softmax(1)[:, None] @ values)[:, 0]
-            outputs.append(self.answer(u))
-        return torch.stack(outputs), State(u)
-
-    def _sentences(self, words: Tensor, table: nn.Embedding) -> Tensor:
-        codes, known = table(words), words > 0
-        place = (torch.arange(1, words.shape[1] + 1) / known.sum(1, keepdim=True).clamp(min=1))[..., None]
-        unit = torch.arange(1, codes.shape[-1] + 1) / codes.shape[-1]
-        weights = (1 - place - unit * (1 - 2 * place)) * known[..., None]
-        return (weights * codes).sum(1)
+        return Outputs(answer, {"points": points})

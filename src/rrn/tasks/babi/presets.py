@@ -1,42 +1,29 @@
-"""bAbI: the paper's network and its ablations, one that learns on a CPU, and two baselines of the paper's table."""
+"""bAbI: the paper's network and its ablations, one that learns on a CPU, and baselines of the paper's table."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
+
+import tyro
 
 from rrn.presets import Dropped, Preset, Range, Share, Weight, Width
 
 
 @dataclass(frozen=True, kw_only=True)
 class BabiPreset(Preset):
+    """What all networks of this task share."""
+
     task = "babi"
 
-    network: Literal["roles", "paper", "lstm", "memn2n"] = "roles"
-    """roles: words in roles, messages that compete, pointers at facts. paper: LSTMs, MLPs and sums. lstm: one LSTM over
-    the whole story. memn2n: end-to-end memory network."""
+    network: Annotated[str, tyro.conf.Suppress] = ""
+    segment: Annotated[Literal[None], tyro.conf.Suppress] = None
+    """Every question is run as a whole."""
+
     hidden: Width = 96
     """Units of the state."""
-    word_width: Width = 64
-    """Units of a word's code (paper, lstm: units of the sentence LSTMs' input too)."""
-    roles: Width = 6
-    """roles: words picked out of each sentence, to be compared with those of others."""
-    edge_features: Width = 16
-    """roles: what of the comparison of two facts a message sees."""
-    heads: Width = 6
-    """roles: softmaxes over senders a step."""
-    head_width: Width = 16
-    """roles: units of a head."""
-    update_width: Width = 128
-    """roles: products in g."""
-    encoding: Literal["mlp", "linear", "none"] = "mlp"
-    """paper: how fact, question and position become x: by an MLP, a linear layer, or fact and position alone."""
-    dropout: Dropped = 0.0
-    """paper: share dropped in the last two layers of r."""
-    support_loss: Weight = 1.0
-    """roles: weight of the loss on which facts support the answer (strong supervision). 0: answers alone."""
     max_facts: Annotated[int, Range(least=1, most=1000)] = 20
     """Facts kept before a question, the last ones."""
-    by_error: Share = 0.9
+    by_error: Share = 0.0
     """Share of the questions drawn from tasks in proportion to their running error; the rest from all tasks alike."""
     data: Path | None = None
     """A folder or archive of official files to train on. Unset: generated questions, ever new."""
@@ -44,15 +31,75 @@ class BabiPreset(Preset):
     """The tasks trained on."""
 
 
-PAPER = BabiPreset(
+@dataclass(frozen=True, kw_only=True)
+class RolesPreset(BabiPreset):
+    """Words in roles, messages that compete, pointers at facts."""
+
+    network: Annotated[Literal["roles"], tyro.conf.Suppress] = "roles"
+    word_width: Width = 64
+    """Units of a word's code."""
+    roles: Width = 6
+    """Words picked out of each sentence, to be compared with those of others."""
+    edge_features: Width = 16
+    """What of the comparison of two facts a message sees."""
+    heads: Width = 6
+    """Softmaxes over senders per step."""
+    head_width: Width = 16
+    """Units of a head."""
+    update_width: Width = 128
+    """Products in g."""
+    support_loss: Weight = 1.0
+    """Weight of the loss on which facts support the answer (strong supervision). 0: answers alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperPreset(BabiPreset):
+    """LSTMs, MLPs and sums."""
+
+    network: Annotated[Literal["paper"], tyro.conf.Suppress] = "paper"
+    word_width: Width = 32
+    """Units of a word's code and of a sentence's."""
+    layers: Annotated[int, Range(least=1, most=100)] = 3
+    """ReLU layers of each MLP (of r one fewer, but at least one)."""
+    encoding: Literal["mlp", "linear", "none"] = "mlp"
+    """How fact, question and position become x: by an MLP, a linear layer, or fact and position alone."""
+    dropout: Dropped = 0.0
+    """Share dropped in the last two layers of r."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LSTMPreset(BabiPreset):
+    """One LSTM over the whole story. It has no steps."""
+
+    network: Annotated[Literal["lstm"], tyro.conf.Suppress] = "lstm"
+    word_width: Width = 32
+    """Units of a word's code."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemN2NPreset(BabiPreset):
+    """The end-to-end memory network; a step is a hop."""
+
+    network: Annotated[Literal["memn2n"], tyro.conf.Suppress] = "memn2n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntNetPreset(BabiPreset):
+    """The recurrent entity network. It has no steps."""
+
+    network: Annotated[Literal["entnet"], tyro.conf.Suppress] = "entnet"
+    slots: Width = 20
+    """Entities it keeps track of."""
+
+
+KINDS = (RolesPreset, PaperPreset, LSTMPreset, MemN2NPreset, EntNetPreset)
+"""Each network's own settings."""
+
+PAPER = PaperPreset(
     name="babi-paper",
     about="bAbI as in the paper's appendix: LSTMs of 32 units, MLPs of 3 layers of 128, the question on every edge.",
-    network="paper",
     hidden=128,
-    word_width=32,
     dropout=0.5,
-    support_loss=0.0,
-    by_error=0.0,
     steps=3,
     batch_size=512,
     updates=5_000_000,
@@ -66,11 +113,12 @@ PAPER = BabiPreset(
     validate_every=500,
 )
 
-_ROLES = BabiPreset(
+_ROLES = RolesPreset(
     name="babi",
     about="All 20 tasks of bAbI in one network: words in roles, messages that compete, pointers at the facts. "
     "Strongly supervised: in training it is told which facts support the answer.",
     max_facts=30,
+    by_error=0.9,
     steps=4,
     batch_size=64,
     updates=1_500,
@@ -107,14 +155,10 @@ PRESETS = (
         about="Ablation of babi-paper: no dropout.",
         dropout=0.0,
     ),
-    BabiPreset(
+    LSTMPreset(
         name="babi-lstm",
         about="A baseline of the paper's table: one LSTM over all words of the story and the question.",
-        network="lstm",
         hidden=128,
-        word_width=32,
-        support_loss=0.0,
-        by_error=0.0,
         steps=1,
         batch_size=64,
         updates=5_000,
@@ -122,16 +166,25 @@ PRESETS = (
         ema=0.998,
         validate_every=250,
     ),
-    BabiPreset(
+    MemN2NPreset(
         name="babi-memn2n",
         about="A baseline of the paper's table: the end-to-end memory network with three hops.",
-        network="memn2n",
         hidden=64,
-        support_loss=0.0,
-        by_error=0.0,
         max_facts=50,
         steps=3,
         loss="last",
+        batch_size=64,
+        updates=5_000,
+        lr=2e-3,
+        ema=0.998,
+        validate_every=250,
+    ),
+    EntNetPreset(
+        name="babi-entnet",
+        about="A baseline of the paper's table: the recurrent entity network with 20 slots of 100 units.",
+        hidden=100,
+        max_facts=50,
+        steps=1,
         batch_size=64,
         updates=5_000,
         lr=2e-3,

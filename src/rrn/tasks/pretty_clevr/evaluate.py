@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 from rich.table import Table
 from torch import nn
 
@@ -12,22 +11,12 @@ from rrn.evaluation import EvaluateOptions, step_list
 from rrn.presets import Preset
 from rrn.pretrained import from_pretrained, read_config, shipped
 from rrn.tasks.pretty_clevr import data
-from rrn.tasks.pretty_clevr.model import as_batch
+from rrn.tasks.pretty_clevr.predict import probabilities
 
 CHUNK = 1_000
 BESIDE = ("pretty-clevr-paper", "pretty-clevr-rn", "pretty-clevr-mlp")
 """Shipped weights that every evaluation also measures."""
 Options = EvaluateOptions
-
-
-@torch.no_grad()
-def answer(network: nn.Module, scenes: data.Scenes, numbers: np.ndarray, steps: int) -> np.ndarray:
-    """The probability of each of the 16 names after each step: (steps, n, 16).
-
-    Question ``scene * 128 + question`` of ``numbers`` (n,) is about that scene; `data.questions` numbers the 128.
-    """
-    outputs, _ = network(as_batch(scenes, *np.divmod(numbers, data.QUESTIONS)), steps=steps)
-    return outputs.softmax(-1).numpy()
 
 
 def right_by_step(
@@ -42,7 +31,7 @@ def right_by_step(
     for low in range(0, len(numbers), CHUNK):
         part = numbers[low : low + CHUNK]
         right = data.questions(scenes, *np.divmod(part, data.QUESTIONS)).answer
-        parts.append(answer(network, scenes, part, steps).argmax(-1) == right)
+        parts.append(probabilities(network, scenes, part, steps).argmax(-1) == right)
         progress(min(low + CHUNK, len(numbers)), len(numbers))
     return np.concatenate(parts, axis=1)
 

@@ -4,13 +4,14 @@ from functools import cache
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rrn.losses import mean_when_due
+from rrn.readouts import Outputs, answer_of
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.evaluate import right_by_step
 from rrn.tasks.pretty_clevr.model import as_batch, build
-from rrn.tasks.pretty_clevr.presets import PrettyClevrPreset
+from rrn.tasks.pretty_clevr.presets import PrettyClevrPreset, WalkingPreset
 from rrn.training.curriculum import Curriculum
 from rrn.training.experiment import Batch, Carry, Experiment, seeded
 
@@ -22,7 +23,7 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
     """The curriculum asks for at most so many jumps; the network takes two steps more than that, and no
     more than its preset says.
 
-    The loss of a question begins at the step by which the walk can have arrived: one a jump.
+    The loss of a question begins at the step by which the walk can have arrived: one per jump.
     """
 
     def __init__(self, preset: PrettyClevrPreset) -> None:
@@ -56,27 +57,24 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
     def proceed(self, *_: object) -> None:
         """A new batch at every update."""
 
-    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        last = len(outputs)
-        step = torch.arange(1, last + 1)[:, None]
-        begins = batch["jumps"].clamp(max=last) if self.preset.loss == "every" else last
-        answers, walks = outputs.tensor_split([len(data.NAMES)], dim=-1)
-        answer = _due_mean(answers, batch["answer"], (step >= begins).expand(-1, len(batch["answer"])))
-        if self.preset.network != "walking":
+    def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:
+        said, jumps = answer_of(outputs), batch["jumps"]
+        last = len(said)
+        step = torch.arange(1, last + 1, device=said.device)[:, None]
+        begins = jumps.clamp(max=last) if self.preset.loss == "every" else torch.full_like(jumps, last)
+        answer = mean_when_due(said, batch["answer"], step >= begins)
+        if not isinstance(self.preset, WalkingPreset):
             return answer
-        walks, path = walks.unflatten(-1, (data.JUMPS, data.OBJECTS)), batch["path"]
-        walk = _due_mean(walks, path, (step[..., None] >= torch.arange(data.JUMPS)).expand(-1, *path.shape))
+        assert isinstance(outputs, Outputs)
+        path, each = batch["path"], torch.arange(data.JUMPS, device=said.device)
+        walk = mean_when_due(outputs.extras["walk"], path, (step[..., None] >= each).expand(-1, *path.shape))
         return answer + self.preset.walk_loss * walk
 
-    def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
-        right = (outputs[-1, :, : len(data.NAMES)].argmax(-1) == batch["answer"]).float()
+    def measure(self, outputs: Tensor | Outputs, batch: Batch) -> dict[str, float]:
+        right = (answer_of(outputs)[-1].argmax(-1) == batch["answer"]).float()
         furthest = batch["jumps"] == self.curriculum.longest
-        at_furthest = right[furthest].mean() if furthest.any() else torch.tensor(self.curriculum.running)
-        return {
-            "accuracy": float(right.mean()),
-            "furthest": float(at_furthest),
-            "longest": float(self.curriculum.longest),
-        }
+        at_furthest = float(right[furthest].mean()) if furthest.any() else self.curriculum.running
+        return {"accuracy": float(right.mean()), "furthest": at_furthest, "longest": float(self.curriculum.longest)}
 
     def observe(self, measures: dict[str, float]) -> None:
         self.curriculum.observe(measures["furthest"])
@@ -102,17 +100,6 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
 @cache
 def _training_scenes(count: int) -> data.Scenes:
     return data.scenes("train", count)
-
-
-def _due_mean(logits: Tensor, targets: Tensor, due: Tensor) -> Tensor:
-    """The mean over questions of each one's mean cross-entropy where it is ``due``.
-
-    Logits (steps, n, …, classes), targets (n, …), due (steps, n, …). A mean a question first, so that the shares of a
-    batch that several processes work on add up to the whole.
-    """
-    every = F.cross_entropy(logits.movedim(-1, 1), targets.expand(len(logits), *targets.shape), reduction="none")
-    by_question = (every * due).transpose(0, 1).flatten(1).sum(1) / due.transpose(0, 1).flatten(1).sum(1)
-    return by_question.mean()
 
 
 make = PrettyClevrExperiment

@@ -1,17 +1,26 @@
 """Pretty-CLEVR as a graph: the eight objects are the nodes, and everyone hears everyone."""
 
+import math
+
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rrn.errors import InputError
 from rrn.graphs import CompleteGraphs, Graph
 from rrn.layers import MLP
-from rrn.messages import GatedMessage
+from rrn.messages import GatedMessage, Message
 from rrn.network import RRN
-from rrn.readouts import Readout
+from rrn.readouts import Outputs, Readout
 from rrn.tasks.pretty_clevr.data import JUMPS, NAMES, OBJECTS, STARTS, Scenes, questions
-from rrn.tasks.pretty_clevr.presets import PrettyClevrPreset
+from rrn.tasks.pretty_clevr.presets import (
+    ChoosingPreset,
+    PaperPreset,
+    PerceptronPreset,
+    PrettyClevrPreset,
+    WalkingPreset,
+)
 from rrn.training.experiment import Batch
 from rrn.updates import ResidualUpdate, State
 
@@ -34,8 +43,18 @@ def as_batch(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -> Batch:
 
 
 def build(preset: PrettyClevrPreset) -> nn.Module:
-    networks = {"walking": WalkingNetwork, "paper": PaperNetwork, "mlp": SceneMLP}
-    return networks[preset.network](preset)
+    match preset:
+        case PaperPreset():
+            return PaperNetwork(preset)
+        case ChoosingPreset():
+            return ChoosingNetwork(preset)
+        case WalkingPreset():
+            return WalkingNetwork(preset)
+        case PerceptronPreset():
+            from rrn.tasks.pretty_clevr.baselines.perceptron import Perceptron
+
+            return Perceptron(preset)
+    raise TypeError(f"no network for {type(preset).__name__}")
 
 
 def distances(positions: Tensor) -> Tensor:
@@ -48,24 +67,24 @@ def magnified(between: Tensor) -> Tensor:
     return 16 * (between - 0.5)
 
 
-def _objects(batch: Batch) -> Tensor:
+def object_features(batch: Batch) -> Tensor:
     """The paper's o: position, colour and shape of every object, (n, 8, 18)."""
     colours, shapes = F.one_hot(batch["colours"], OBJECTS), F.one_hot(batch["shapes"], OBJECTS)
     return torch.cat([batch["positions"], colours.float(), shapes.float()], dim=-1)
 
 
-def _question(batch: Batch) -> Tensor:
+def question_features(batch: Batch) -> Tensor:
     """The paper's q: the name of the start and the number of jumps, (n, 24)."""
     return torch.cat([F.one_hot(batch["start"], STARTS), F.one_hot(batch["jumps"], JUMPS)], dim=-1).float()
 
 
 class PaperNetwork(nn.Module):
-    """The paper's network: 42 inputs an object, distances on the edges, MLPs of one ReLU layer, one answer a step.
+    """The paper's network: 42 inputs per object, distances on the edges, MLPs of one ReLU layer, one answer per step.
 
     With one step it is the paper's relational network.
     """
 
-    def __init__(self, preset: PrettyClevrPreset) -> None:
+    def __init__(self, preset: PaperPreset) -> None:
         super().__init__()
         self.rrn = RRN(
             features=2 + 2 * OBJECTS + STARTS + JUMPS,
@@ -81,32 +100,10 @@ class PaperNetwork(nn.Module):
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the 16 names: (steps, n, 16)."""
-        question = _question(batch)[:, None].expand(-1, OBJECTS, -1)
-        x = torch.cat([_objects(batch), question], dim=-1)
+        question = question_features(batch)[:, None].expand(-1, OBJECTS, -1)
+        x = torch.cat([object_features(batch), question], dim=-1)
         between = magnified(distances(batch["positions"]))[..., None]
         return self.rrn.run(x.flatten(0, 1), CompleteGraphs(len(x), OBJECTS), between, steps=steps, state=state)
-
-
-class SceneMLP(nn.Module):
-    """The paper's baseline: one perceptron on all objects, all distances and the question. It has no steps.
-
-    Objects come in the order of their colours, so that half of the names have their place among the inputs: the paper
-    does not say in which order, and in a random one even 0 jumps take far longer to learn.
-    """
-
-    def __init__(self, preset: PrettyClevrPreset) -> None:
-        super().__init__()
-        inputs = OBJECTS * (2 + 2 * OBJECTS) + OBJECTS * OBJECTS + STARTS + JUMPS
-        self.mlp = MLP(inputs, preset.hidden, len(NAMES), layers=4, dropout=preset.dropout)
-
-    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
-        """Logits of the 16 names, the same at every step: (steps, n, 16)."""
-        order = batch["colours"].argsort(1)
-        objects = _objects(batch).take_along_dim(order[..., None], dim=1)
-        between = distances(objects[..., :2])
-        scene = torch.cat([objects.flatten(1), between.flatten(1), _question(batch)], dim=-1)
-        logits = self.mlp(scene)
-        return logits.expand(steps, -1, -1), State(logits)
 
 
 def nearness(positions: Tensor) -> Tensor:
@@ -118,14 +115,99 @@ def nearness(positions: Tensor) -> Tensor:
     return F.one_hot(rank, OBJECTS)[..., 1:].float()
 
 
-class WalkingNetwork(nn.Module):
-    """Objects that know whether they are the start, and edges that know who is how near to whom.
+def walk_features(batch: Batch) -> tuple[Tensor, Tensor]:
+    """What our networks are told of each object, (n, 8, 11): whether the question names it by its colour or its shape,
+    whether it asks for a shape, and for how many jumps; and the two names of each, (n, 8, 2), for the answer alone."""
+    start = batch["start"][:, None]
+    names = torch.stack([batch["colours"], batch["shapes"] + OBJECTS], dim=-1)
+    jumps = F.one_hot(batch["jumps"], JUMPS)[:, None].expand(-1, OBJECTS, -1)
+    by_colour = (start < OBJECTS).expand(-1, OBJECTS)[..., None]
+    return torch.cat([names == start[..., None], by_colour, jumps], dim=-1).float(), names
 
-    No object is told its colour or shape: it is told whether the question names it, and r answers with two logits an
+
+def named(said: Tensor, names: Tensor) -> Tensor:
+    """Logits of the 16 names, (steps, n, 16), from two of each object, (steps, n · 8, 2): of its colour and its shape."""
+    steps, count = len(said), len(names)
+    places = names.flatten(1).expand(steps, -1, -1)
+    return said.new_zeros(steps, count, len(NAMES)).scatter(2, places, said.reshape(steps, count, -1))
+
+
+class ChoosingNetwork(nn.Module):
+    """Objects that know whether they are the start, edges that know distances, and objects that choose whom to send to.
+
+    No object is told its colour or shape: it is told whether the question names it, and r answers with two logits per
     object, one for its colour and one for its shape. So what the network learns of one name it knows of all.
     """
 
-    def __init__(self, preset: PrettyClevrPreset) -> None:
+    def __init__(self, preset: ChoosingPreset) -> None:
+        super().__init__()
+        self.rrn = RRN(
+            features=3 + JUMPS,
+            hidden=preset.hidden,
+            outputs=2,
+            edge_features=1,
+            encoder_layers=0,
+            message=ChoosingMessage(preset.hidden, 1, preset.heads, preset.head_width),
+            update=ResidualUpdate(preset.hidden, preset.update_width),
+            readout="node",
+            readout_layers=1,
+        )
+
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
+        """Logits of the 16 names: (steps, n, 16)."""
+        x, names = walk_features(batch)
+        edges = distances(batch["positions"])[..., None]
+        said, state = self.rrn.run(x.flatten(0, 1), CompleteGraphs(len(x), OBJECTS), edges, steps=steps, state=state)
+        return named(said, names), state
+
+
+class ChoosingMessage(Message):
+    """Messages for which the *receivers* compete: m_j = W·Σ_i a_ij relu(U h_i), a_ij a softmax over the receivers j,
+    for each head.
+
+    The logit of a_ij is q(h_i)·k(h_j) plus a linear function of the edge features, times a learned sharpness. So a
+    node can hand something on to the nearest of the others that is not marked yet: a softmax over receivers finds it,
+    where a sum over senders would have to compare them all. What a sender has nothing to say about is exactly zero.
+    """
+
+    SHARPNESS = 10.0
+    """At first; it grows as far as telling nearly equal distances apart needs."""
+
+    def __init__(self, hidden: int, edge_features: int, heads: int, width: int) -> None:
+        super().__init__()
+        self.outputs, self.heads, self.width = hidden, heads, width
+        self.project = nn.Linear(hidden, 3 * heads * width)
+        self.prefer = nn.Linear(edge_features, heads, bias=False)
+        self.log_sharpness = nn.Parameter(torch.full((heads,), math.log(self.SHARPNESS)))
+        self.out = nn.Linear(heads * width, hidden)
+
+    def encode_edges(self, edge_attr: Tensor | None) -> Tensor | None:
+        """(graphs, sender, receiver, features) → (graphs, heads, sender, receiver)."""
+        if edge_attr is None:
+            raise InputError("edge_attr: a ChoosingMessage needs edge features, got None")
+        return self.prefer(edge_attr).permute(0, 3, 1, 2)
+
+    def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
+        assert edge_term is not None
+        if not isinstance(graph, CompleteGraphs):
+            raise InputError(f"edge_index: a ChoosingMessage needs CompleteGraphs, got {type(graph).__name__}")
+        shape = (graph.graphs, graph.size, self.heads, self.width)
+        query, key, value = (part.reshape(shape).transpose(1, 2) for part in self.project(h).chunk(3, dim=-1))
+        scores = query @ key.transpose(2, 3) * self.width**-0.5 + edge_term  # (graphs, heads, sender, receiver)
+        scores = scores * self.log_sharpness.exp()[:, None, None]
+        edges = graph.edges.to(h.device)[..., 0][:, None]
+        share = scores.masked_fill(~edges, float("-inf")).softmax(-1)
+        arrived = share.transpose(2, 3) @ value.relu()  # (graphs, heads, receiver, width)
+        return self.out(arrived.transpose(1, 2).reshape(len(h), -1))
+
+
+class WalkingNetwork(nn.Module):
+    """As `ChoosingNetwork`, but edges know who is the how-manieth nearest of whom, which spares it comparing distances.
+
+    Trained with a loss on which object each number of jumps reaches.
+    """
+
+    def __init__(self, preset: WalkingPreset) -> None:
         super().__init__()
         self.rrn = RRN(
             features=3 + JUMPS,
@@ -137,31 +219,22 @@ class WalkingNetwork(nn.Module):
             readout=WalkReadout(preset.hidden),
         )
 
-    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
-        """Logits of the 16 names, (steps, n, 16).
-
-        In training followed by 8 × 8 logits of which object (last) each number of jumps reaches: (steps, n, 16 + 64).
-        """
-        start = batch["start"][:, None]
-        names = torch.stack([batch["colours"], batch["shapes"] + OBJECTS], dim=-1)  # (n, 8, 2)
-        jumps = F.one_hot(batch["jumps"], JUMPS)[:, None].expand(-1, OBJECTS, -1)
-        x = torch.cat([names == start[..., None], (start < OBJECTS).expand(-1, OBJECTS)[..., None], jumps], dim=-1)
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Outputs, State]:
+        """Logits of the 16 names, (steps, n, 16); and as ``walk`` those of which object (last) each number of jumps
+        reaches, (steps, n, 8, 8)."""
+        x, names = walk_features(batch)
         near = nearness(batch["positions"])
         graphs = CompleteGraphs(len(x), OBJECTS)
         edges = torch.cat([near, near.transpose(1, 2)], dim=-1)
-        logits, state = self.rrn.run(x.flatten(0, 1).float(), graphs, edges, steps=steps, state=state)
-        logits = logits.unflatten(1, (-1, OBJECTS))  # (steps, n, objects, 2 or 2 + 8)
-        places = names.flatten(1).expand(steps, -1, -1)
-        answer = logits.new_zeros(steps, len(x), len(NAMES)).scatter(2, places, logits[..., :2].flatten(2))
-        if not self.training:
-            return answer, state
-        return torch.cat([answer, logits[..., 2:].transpose(2, 3).flatten(2)], dim=-1), state
+        said, state = self.rrn.run(x.flatten(0, 1), graphs, edges, steps=steps, state=state)
+        walk = said.extras["walk"].unflatten(1, (-1, OBJECTS)).transpose(2, 3)
+        return Outputs(named(said.answer, names), {"walk": walk}), state
 
 
 class WalkReadout(Readout):
     """What an object says of itself: (nodes, 2), that its colour is the answer, and that its shape is.
 
-    In training (nodes, 2 + 8): also that 0, 1, … 7 jumps lead to it.
+    Beside it, as ``walk``, that 0, 1, … 7 jumps lead to it: (nodes, 8).
     """
 
     def __init__(self, hidden: int) -> None:
@@ -169,5 +242,5 @@ class WalkReadout(Readout):
         self.answer = MLP(hidden, hidden, 2, 1)
         self.walk = nn.Linear(hidden, JUMPS)
 
-    def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor:
-        return torch.cat([self.answer(h), self.walk(h)], dim=-1) if self.training else self.answer(h)
+    def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Outputs:
+        return Outputs(self.answer(h), {"walk": self.walk(h)})

@@ -1,30 +1,25 @@
-"""Pretty-CLEVR: the paper's three networks, and one that walks all seven jumps."""
+"""Pretty-CLEVR: the paper's three networks, one that chooses where to jump, and one that is told more."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
+
+import tyro
 
 from rrn.presets import Dropped, Preset, Range, Share, Weight, Width
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrettyClevrPreset(Preset):
+    """What all networks of this task share."""
+
     task = "pretty-clevr"
 
-    network: Literal["walking", "paper", "mlp"] = "walking"
-    """walking: who is how near to whom, and a pointer as answer. paper: one-hot names, positions and distances, MLPs.
-    mlp: one perceptron on the whole scene."""
+    network: Annotated[str, tyro.conf.Suppress] = ""
+    segment: Annotated[Literal[None], tyro.conf.Suppress] = None
+    """Every question is run as a whole."""
+
     hidden: Width = 64
-    """Units of the state (of each layer, with mlp)."""
-    message_width: Width = 64
-    """walking: units of a message."""
-    update_width: Width = 128
-    """walking: ReLU units in g."""
-    update_inputs: Literal["hxm", "xm"] = "hxm"
-    """paper: what g reads: h, x and m as the text has it, or the two that the paper's parameter count has room for."""
-    walk_loss: Weight = 1.0
-    """walking: weight of the loss on which object every jump so far has reached, whatever is asked."""
-    dropout: Dropped = 0.0
-    """paper, mlp: share dropped in the last ReLU layer."""
+    """Units of the state."""
     scenes: Annotated[int, Range(least=1, most=100_000_000)] = 100_000
     """Scenes to train on, each with its 128 questions."""
     augment: bool = False
@@ -39,12 +34,59 @@ class PrettyClevrPreset(Preset):
     """The running accuracy on the furthest questions at which the curriculum goes on."""
 
 
-_PAPER = PrettyClevrPreset(
+@dataclass(frozen=True, kw_only=True)
+class PaperPreset(PrettyClevrPreset):
+    """One-hot names, positions and distances, MLPs."""
+
+    network: Annotated[Literal["paper"], tyro.conf.Suppress] = "paper"
+    update_inputs: Literal["hxm", "xm"] = "hxm"
+    """What g reads: h, x and m as the text has it, or the two that the paper's parameter count has room for."""
+    dropout: Dropped = 0.0
+    """Share dropped in the last ReLU layer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerceptronPreset(PrettyClevrPreset):
+    """One perceptron on the whole scene; ``hidden`` units in each layer."""
+
+    network: Annotated[Literal["mlp"], tyro.conf.Suppress] = "mlp"
+    dropout: Dropped = 0.0
+    """Share dropped in the last ReLU layer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoosingPreset(PrettyClevrPreset):
+    """Distances on the edges; objects choose whom to send to."""
+
+    network: Annotated[Literal["choosing"], tyro.conf.Suppress] = "choosing"
+    heads: Width = 4
+    """Choices of each object per step."""
+    head_width: Width = 16
+    """Units that go with each choice."""
+    update_width: Width = 128
+    """ReLU units in g."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WalkingPreset(PrettyClevrPreset):
+    """Ranks on the edges: who is how near to whom."""
+
+    network: Annotated[Literal["walking"], tyro.conf.Suppress] = "walking"
+    message_width: Width = 64
+    """Units of a message."""
+    update_width: Width = 128
+    """ReLU units in g."""
+    walk_loss: Weight = 1.0
+    """Weight of the loss on which object every jump so far has reached, whatever is asked."""
+
+
+KINDS = (PaperPreset, PerceptronPreset, ChoosingPreset, WalkingPreset)
+"""Each network's own settings."""
+
+_PAPER = PaperPreset(
     name="pretty-clevr-paper",
     about="The paper's Pretty-CLEVR network by its equations (g reads h, x and m), with a curriculum over jumps.",
-    network="paper",
     hidden=128,
-    walk_loss=0.0,
     augment=True,
     furthest_share=0.5,
     all_jumps_from=0.8,
@@ -58,13 +100,27 @@ _PAPER = PrettyClevrPreset(
 )
 
 PRESETS = (
-    PrettyClevrPreset(
+    WalkingPreset(
         name="pretty-clevr",
-        about="Pretty-CLEVR, all eight numbers of jumps: edges say who is how near to whom, the answer is a pointer.",
+        about="Pretty-CLEVR, all eight numbers of jumps: edges say who is how near to whom, the answer is a pointer. "
+        "In training it is told the whole walk.",
         steps=8,
         batch_size=64,
         updates=30_000,
         minutes=6,
+        lr=3e-3,
+        weight_decay=1e-4,
+        ema=0.99,
+        validate_every=500,
+    ),
+    ChoosingPreset(
+        name="pretty-clevr-distances",
+        about="Pretty-CLEVR, all eight numbers of jumps, told what the paper's network is told: distances on the edges, "
+        "and answers alone. Objects choose whom to send to.",
+        steps=8,
+        batch_size=64,
+        updates=30_000,
+        minutes=10,
         lr=3e-3,
         weight_decay=1e-4,
         ema=0.99,
@@ -86,15 +142,20 @@ PRESETS = (
         steps=1,
         minutes=12,
     ),
-    replace(
-        _PAPER,
+    PerceptronPreset(
         name="pretty-clevr-mlp",
         about="The paper's perceptron on the whole scene and the question, with a curriculum over jumps.",
-        network="mlp",
         hidden=256,
+        augment=True,
+        furthest_share=0.5,
         all_jumps_from=0.5,
         pass_mark=0.98,
         steps=1,
+        batch_size=64,
+        updates=10_000_000,
         minutes=4,
+        lr=1e-3,
+        ema=0.999,
+        validate_every=1000,
     ),
 )

@@ -8,9 +8,7 @@ from pydantic import BaseModel, Field
 from torch import nn
 
 from rrn.presets import Preset
-from rrn.tasks.ages.data import AGES
-from rrn.tasks.ages.evaluate import answer as network_answer
-from rrn.tasks.ages.words import parse
+from rrn.tasks.ages.predict import parse, predict
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed, Step, Steps, best_guesses
 from rrn.web.pool import Pool, answer
@@ -55,14 +53,14 @@ class Example(BaseModel):
 
 def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[str, Any]:
     story = parse(request.story, seed=request.seed)
-    probabilities = network_answer(network, story.questions, request.steps or training_steps)[:, 0]
+    trace = predict(network, story, request.steps or training_steps)
     return {
-        "person": story.names[int(story.questions.asked[0])],
-        "answer": int(probabilities[-1].argmax()),
+        "person": story.asked,
+        "answer": int(trace.answer),
         "truth": int(story.questions.answer[0]),
         "differences": int(story.questions.length[0]),
-        "steps": best_guesses(probabilities, [str(age) for age in range(AGES)]),
-        "distribution": np.round(probabilities.astype(float), 4).tolist(),
+        "steps": best_guesses(trace),
+        "distribution": np.round(trace.probabilities.astype(float), 4).tolist(),
     }
 
 

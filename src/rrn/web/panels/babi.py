@@ -11,10 +11,10 @@ from torch import nn
 
 from rrn.errors import InputError
 from rrn.presets import Preset
-from rrn.tasks.babi.asking import ask as ask_network
 from rrn.tasks.babi.generator import generate_stories
+from rrn.tasks.babi.predict import Asked, predict
 from rrn.tasks.babi.stories import TASKS
-from rrn.tasks.babi.vocabulary import WORDS, split_sentences
+from rrn.tasks.babi.vocabulary import split_sentences
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Step, Steps, best_guesses
 from rrn.web.pool import Pool, answer
@@ -77,12 +77,14 @@ def read_story(request: AskRequest) -> tuple[list[str], str]:
 
 def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[str, Any]:
     facts, question = read_story(request)
-    found = ask_network(network, facts, question, request.steps or training_steps, limits.FACTS)
-    mattered = np.clip(found.importance.astype(float), 0, 1)
+    trace = predict(network, Asked(facts, question), request.steps or training_steps, limits.FACTS)
+    mattered = np.clip(trace.importance, 0, 1)
     return {
-        "answer": found.word,
-        "facts": [{"text": text, "mattered": round(m, 4)} for text, m in zip(found.facts, mattered, strict=True)],
-        "steps": best_guesses(found.probabilities, list(WORDS)),
+        "answer": trace.answer,
+        "facts": [
+            {"text": text, "mattered": round(float(m), 4)} for text, m in zip(trace.facts, mattered, strict=True)
+        ],
+        "steps": best_guesses(trace),
     }
 
 

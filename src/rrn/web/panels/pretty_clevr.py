@@ -9,8 +9,8 @@ from torch import nn
 
 from rrn.presets import Preset
 from rrn.tasks.pretty_clevr import data
-from rrn.tasks.pretty_clevr.evaluate import answer as network_answer
 from rrn.tasks.pretty_clevr.figures import PALETTE, outline
+from rrn.tasks.pretty_clevr.predict import parse, predict, scene_of
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed, Step, Steps, best_guesses
 from rrn.web.pool import Pool, answer
@@ -53,12 +53,8 @@ class JumpResponse(BaseModel):
     steps: list[Step]
 
 
-def _scenes(seed: int) -> data.Scenes:
-    return data.sample_scenes(1, np.random.default_rng(seed))
-
-
 def _scene(seed: int) -> dict[str, Any]:
-    scene = _scenes(seed).scene(0)
+    scene = scene_of(seed).scene(0)
     objects = []
     for position, colour, shape in zip(scene.positions.astype(float), scene.colours, scene.shapes, strict=True):
         corners = position + data.OBJECT_RADIUS * outline(data.SHAPES[shape])
@@ -76,15 +72,13 @@ def _scene(seed: int) -> dict[str, Any]:
 
 
 def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[str, Any]:
-    scenes = _scenes(request.seed)
-    scene, start = scenes.scene(0), data.number_of(request.start)
-    numbers = np.array([data.question_number(start, request.jumps)])
-    probabilities = network_answer(network, scenes, numbers, request.steps or training_steps)[:, 0]
+    asked = parse(request.seed, request.start, request.jumps)
+    trace = predict(network, asked, request.steps or training_steps)
     return {
-        "answer": data.NAMES[probabilities[-1].argmax()],
-        "truth": data.NAMES[scene.answer(start, request.jumps)],
-        "path": scene.path(start, request.jumps),
-        "steps": best_guesses(probabilities, list(data.NAMES)),
+        "answer": trace.answer,
+        "truth": trace.truth,
+        "path": asked.scene.path(asked.start, asked.jumps),
+        "steps": best_guesses(trace),
     }
 
 

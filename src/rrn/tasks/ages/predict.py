@@ -1,13 +1,18 @@
-"""Facts in words: "Ann is 20. Ann is 4 years older than Bob. How old is Bob?" """
+"""Facts in words, "Ann is 20. Ann is 4 years older than Bob. How old is Bob?", and what a network answers to them."""
 
 import re
 from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import nn
 
 from rrn.errors import InputError
+from rrn.readouts import answer_of
 from rrn.tasks.ages.data import AGES, PERSONS, Questions
+from rrn.tasks.ages.model import as_batch
+from rrn.tasks.trace import Trace
 
 _AGE = re.compile(r"^(\w+) is (\d+)(?: years? old)?$", re.IGNORECASE)
 _DIFFERENCE = re.compile(r"^(\w+) is (\d+) (?:years? )?(older|younger) than (\w+)$", re.IGNORECASE)
@@ -22,6 +27,25 @@ class Story:
 
     names: list[str]
     questions: Questions
+
+    @property
+    def asked(self) -> str:
+        """The name of the person asked about."""
+        return self.names[int(self.questions.asked[0])]
+
+
+def predict(network: nn.Module, story: Story, steps: int) -> Trace:
+    truth = str(int(story.questions.answer[0]))
+    choices = [str(age) for age in range(AGES)]
+    return Trace(f"How old is {story.asked}?", choices, probabilities(network, story.questions, steps)[:, 0], truth)
+
+
+@torch.no_grad()
+def probabilities(network: nn.Module, questions: Questions, steps: int) -> np.ndarray:
+    """The probability of each age after each step: (steps, n, 100)."""
+    outputs, _ = network(as_batch(questions), steps=steps)
+    shares: np.ndarray = answer_of(outputs).softmax(-1).numpy()
+    return shares
 
 
 def parse(text: str, question: str | None = None, seed: int = 0) -> Story:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.tasks.babi.asking import ask
+from rrn.tasks.babi.predict import Asked, parse, predict
 from rrn.tasks.babi.vocabulary import WORD_IDS, WORDS
 
 
@@ -26,18 +26,18 @@ FACTS = ["Mary went to the kitchen.", "John went to the garden.", "Mary went to 
 
 
 def test_the_answer_and_the_facts_it_comes_from() -> None:
-    answer = ask(LastPlaceOfMary(), FACTS, "Where is Mary?", steps=3, max_facts=20)
-    assert answer.word == "office"
-    assert answer.probabilities.shape == (3, len(WORDS))
-    assert answer.probabilities[-1, WORD_IDS["office"]] == pytest.approx(0.9)
-    np.testing.assert_allclose(answer.importance, [0, 0, 0.9, 0], atol=0.01)
+    trace = predict(LastPlaceOfMary(), Asked(FACTS, "Where is Mary?"), steps=3, max_facts=20)
+    assert trace.answer == "office"
+    assert trace.probabilities.shape == (3, len(WORDS))
+    assert trace.probabilities[-1, WORD_IDS["office"]] == pytest.approx(0.9)
+    np.testing.assert_allclose(trace.importance, [0, 0, 0.9, 0], atol=0.01)
 
 
 def test_only_the_last_facts_are_read() -> None:
-    answer = ask(LastPlaceOfMary(), FACTS, "Where is Mary?", steps=1, max_facts=1)
-    assert answer.word == "nothing"
-    assert answer.facts == FACTS[-1:]
-    assert answer.importance.tolist() == [1.0]
+    trace = predict(LastPlaceOfMary(), Asked(FACTS, "Where is Mary?"), steps=1, max_facts=1)
+    assert trace.answer == "nothing"
+    assert trace.facts == (FACTS[-1],)
+    assert trace.importance == (1.0,)
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,14 @@ def test_only_the_last_facts_are_read() -> None:
 )
 def test_what_cannot_be_asked_is_named(facts: list[str], question: str, named: str) -> None:
     with pytest.raises(InputError, match=named):
-        ask(LastPlaceOfMary(), facts, question, steps=1, max_facts=20)
+        predict(LastPlaceOfMary(), Asked(facts, question), steps=1, max_facts=20)
+
+
+def test_the_question_may_be_the_last_sentence() -> None:
+    asked = parse("Mary went to the kitchen. John moved to the garden.\nWhere is Mary?")
+    assert asked == (["Mary went to the kitchen.", "John moved to the garden."], "Where is Mary?")
+    assert parse("Mary went to the kitchen.", "Where is Mary?") == (["Mary went to the kitchen."], "Where is Mary?")
+    with pytest.raises(InputError, match="the question: none"):
+        parse("Mary went to the kitchen.")
+    with pytest.raises(InputError, match="'kitchn'"):
+        parse("Mary went to the kitchn. Where is Mary?")

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rrn.errors import InputError
-from rrn.tasks.ages.data import AGES, PERSONS, sample
-from rrn.tasks.ages.words import parse
+from rrn.tasks.ages.data import AGES, PERSONS, held_out_questions, sample
+from rrn.tasks.ages.predict import parse, predict, probabilities
+from tests.tasks.ages.test_evaluate import Knowing
 
 
 def answer(text: str, question: str | None = None) -> int:
@@ -105,3 +106,21 @@ def test_generated_questions_put_into_words_are_read_back(seed: int) -> None:
 def test_bad_stories_are_named(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse(text)
+
+
+def test_probabilities() -> None:
+    questions = held_out_questions(9)
+    said = probabilities(Knowing(), questions, 7)
+    assert said.shape == (7, 9, AGES)
+    np.testing.assert_allclose(said.sum(-1), 1, rtol=1e-5)
+    assert (said[-1].argmax(-1) == questions.answer).all()
+
+
+def test_what_is_said_to_a_story() -> None:
+    """The network that knows ages t differences away after t steps says one more before that."""
+    story = parse("Ann is 20. Ann is 4 older than Bob. Cleo is 6 younger than Bob. How old is Cleo?")
+    assert story.asked == "Cleo"
+    trace = predict(Knowing(), story, 3)
+    assert (trace.question, trace.truth, trace.answer, trace.right) == ("How old is Cleo?", "10", "10", True)
+    assert [best[0][0] for best in trace.guesses(1)] == ["11", "10", "10"]
+    assert predict(Knowing(), story, 1).right is False

@@ -1,0 +1,67 @@
+"""A question about a scene: where do so many jumps lead?"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from rrn.errors import InputError
+from rrn.readouts import answer_of
+from rrn.tasks.pretty_clevr import data
+from rrn.tasks.pretty_clevr.model import as_batch
+from rrn.tasks.trace import Trace
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A scene, the name (0-15) of the object to start at, and how many jumps (0-7) to make from there."""
+
+    scenes: data.Scenes
+    start: int
+    jumps: int
+
+    @property
+    def scene(self) -> data.Scene:
+        return self.scenes.scene(0)
+
+    @property
+    def path(self) -> list[str]:
+        """The objects truly visited, such as ``green star``, the start first."""
+        scene = self.scene
+        return [
+            f"{data.COLOURS[scene.colours[visited]]} {data.SHAPES[scene.shapes[visited]]}"
+            for visited in scene.path(self.start, self.jumps)
+        ]
+
+
+def scene_of(seed: int) -> data.Scenes:
+    """The one scene that a seed stands for, at the command line and on the page alike."""
+    return data.sample_scenes(1, np.random.default_rng(seed))
+
+
+def parse(seed: int, start: str, jumps: int) -> Asked:
+    """The question about the scene of a seed; ``start`` is the English name of a colour or a shape."""
+    if seed < 0:
+        raise InputError(f"--seed: expected 0 or more, got {seed}")
+    if not 0 <= jumps < data.JUMPS:
+        raise InputError(f"--jumps: expected 0 to {data.JUMPS - 1}, got {jumps}")
+    return Asked(scene_of(seed), data.number_of(start), jumps)
+
+
+def predict(network: nn.Module, asked: Asked, steps: int) -> Trace:
+    number = np.array([data.question_number(asked.start, asked.jumps)])
+    question = f"{data.NAMES[asked.start]}, {asked.jumps} jump{'s' * (asked.jumps != 1)}"
+    truth = data.NAMES[asked.scene.answer(asked.start, asked.jumps)]
+    return Trace(question, data.NAMES, probabilities(network, asked.scenes, number, steps)[:, 0], truth)
+
+
+@torch.no_grad()
+def probabilities(network: nn.Module, scenes: data.Scenes, numbers: np.ndarray, steps: int) -> np.ndarray:
+    """The probability of each of the 16 names after each step: (steps, n, 16).
+
+    Question ``scene * 128 + question`` of ``numbers`` (n,) is about that scene; `data.questions` numbers the 128.
+    """
+    outputs, _ = network(as_batch(scenes, *np.divmod(numbers, data.QUESTIONS)), steps=steps)
+    shares: np.ndarray = answer_of(outputs).softmax(-1).numpy()
+    return shares
