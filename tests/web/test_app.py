@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 import rrn
 from rrn import tasks
 from rrn.pretrained import from_pretrained
-from rrn.tasks.babi.predict import Asked, predict as babi_predict
+from rrn.tasks.babi.predict import Asked
+from rrn.tasks.babi.predict import predict as babi_predict
 from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import solves

@@ -1,6 +1,6 @@
 """The experiments. Each is one folder with the same rooms:
 
-data.py  presets.py  model.py  experiment.py  evaluate.py  figures.py
+data.py  presets.py  model.py  experiment.py  predict.py  evaluate.py  figures.py  baselines/
 """
 
 import difflib

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tasks.ages.test_evaluate import Knowing
 
 from rrn.errors import InputError
 from rrn.tasks.ages.data import AGES, PERSONS, held_out_questions, sample
 from rrn.tasks.ages.predict import parse, predict, probabilities
-from tests.tasks.ages.test_evaluate import Knowing
 
 
 def answer(text: str, question: str | None = None) -> int:

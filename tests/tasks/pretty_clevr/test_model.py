@@ -128,7 +128,8 @@ def test_receivers_compete_for_what_a_sender_hands_on() -> None:
             for i in range(4):
                 others = [j for j in range(4) if j != i]
                 near = [
-                    (query[g, i, head] @ key[g, j, head]) / 3**0.5 + message.prefer.weight[head, 0] * between[g, i, j, 0]
+                    (query[g, i, head] @ key[g, j, head]) / 3**0.5
+                    + message.prefer.weight[head, 0] * between[g, i, j, 0]
                     for j in others
                 ]
                 share = (sharp[head] * torch.stack(near)).softmax(0)

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
+from tests.tasks.pretty_clevr.test_evaluate import AsFarAsItsSteps
 
 from rrn.errors import InputError
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.predict import parse, predict, probabilities
-from tests.tasks.pretty_clevr.test_evaluate import AsFarAsItsSteps
 
 
 def test_probabilities_of_the_names_after_each_step() -> None:
@@ -31,7 +31,11 @@ def test_what_is_said_to_a_question() -> None:
 
 @pytest.mark.parametrize(
     ("seed", "start", "jumps", "named"),
-    [(-1, "green", 3, "--seed: expected 0 or more"), (0, "gren", 3, "'gren' is no colour"), (0, "red", 8, "0 to 7, got 8")],
+    [
+        (-1, "green", 3, "--seed: expected 0 or more"),
+        (0, "gren", 3, "'gren' is no colour"),
+        (0, "red", 8, "0 to 7, got 8"),
+    ],
 )
 def test_what_cannot_be_asked_is_named(seed: int, start: str, jumps: int, named: str) -> None:
     with pytest.raises(InputError, match=named):

@@ -47,7 +47,8 @@ def main(arguments: list[str]) -> int:
     name, guesses = asked.asked, trace.guesses(2)
     if options.json:
         steps = [
-            {"step": t, "answer": int(first), "probability": round(p, 4)} for t, ((first, p), _) in enumerate(guesses, 1)
+            {"step": t, "answer": int(first), "probability": round(p, 4)}
+            for t, ((first, p), _) in enumerate(guesses, 1)
         ]
         print_json({"question": name, "answer": int(trace.answer), "right": trace.right, "steps": steps})
         return 0

@@ -50,7 +50,8 @@ def main(arguments: list[str]) -> int:
     guesses = trace.guesses(2)
     if options.json:
         steps = [
-            {"step": t, "answer": first, "probability": round(p, 4)} for t, ((first, p), _) in enumerate(guesses, start=1)
+            {"step": t, "answer": first, "probability": round(p, 4)}
+            for t, ((first, p), _) in enumerate(guesses, start=1)
         ]
         question = {"seed": options.seed, "start": data.NAMES[asked.start], "jumps": options.jumps}
         answered = {"answer": trace.answer, "truth": trace.truth, "right": trace.right}

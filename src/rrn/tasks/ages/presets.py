@@ -80,8 +80,8 @@ PRESETS = (
     ),
     BeliefsPreset(
         name="ages-answers",
-        about="Age arithmetic from answers alone, which is all that the paper's network is told: each fact holds beliefs "
-        "about its two persons, and the answer adds up what is believed of the person asked.",
+        about="Age arithmetic from answers alone, which is all that the paper's network is told: each fact holds "
+        "beliefs about its two persons, and the answer adds up what is believed of the person asked.",
         steps=8,
         batch_size=64,
         updates=30_000,

@@ -147,7 +147,9 @@ def complete_edges_of(counts: Tensor) -> Tensor:
     size = counts.repeat_interleave(counts)
     first = (counts.cumsum(0) - counts).repeat_interleave(counts)
     receiver = torch.arange(len(size), device=counts.device).repeat_interleave(size - 1)
-    skipped = torch.arange(len(receiver), device=counts.device) - ((size - 1).cumsum(0) - (size - 1)).repeat_interleave(size - 1)
+    skipped = torch.arange(len(receiver), device=counts.device) - ((size - 1).cumsum(0) - (size - 1)).repeat_interleave(
+        size - 1
+    )
     sender = first[receiver] + skipped
     return torch.stack([sender + (sender >= receiver), receiver])
 

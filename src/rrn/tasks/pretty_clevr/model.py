@@ -126,7 +126,7 @@ def walk_features(batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def named(said: Tensor, names: Tensor) -> Tensor:
-    """Logits of the 16 names, (steps, n, 16), from two of each object, (steps, n · 8, 2): of its colour and its shape."""
+    """Logits of the 16 names, (steps, n, 16), from two per object, (steps, n · 8, 2): of its colour and its shape."""
     steps, count = len(said), len(names)
     places = names.flatten(1).expand(steps, -1, -1)
     return said.new_zeros(steps, count, len(NAMES)).scatter(2, places, said.reshape(steps, count, -1))

@@ -115,8 +115,8 @@ PRESETS = (
     ),
     ChoosingPreset(
         name="pretty-clevr-distances",
-        about="Pretty-CLEVR, all eight numbers of jumps, told what the paper's network is told: distances on the edges, "
-        "and answers alone. Objects choose whom to send to.",
+        about="Pretty-CLEVR, all eight numbers of jumps, told what the paper's network is told: distances on the "
+        "edges, and answers alone. Objects choose whom to send to.",
         steps=8,
         batch_size=64,
         updates=30_000,

@@ -13,7 +13,7 @@ from rrn.updates import State
 
 
 class EntNet(nn.Module):
-    """It has no steps: it reads the facts once, in their order. With s a fact, w_j the key and h_j the content of a slot::
+    """It has no steps: it reads the facts once, in their order. With s a fact, w_j a slot's key and h_j its content::
 
         g_j = σ(s·h_j + s·w_j)                        how much the fact is about the slot
         h_j ← norm(h_j + g_j φ(U h_j + V w_j + W s))  what it keeps of it
