@@ -31,7 +31,7 @@ def test_round_trip_is_bit_exact(saved: tuple[Path, nn.Module, Preset]) -> None:
     assert not loaded.training
     batch = as_batch(held_out_questions(5))
     with torch.no_grad():
-        assert torch.equal(loaded(batch, steps=3)[0], network(batch, steps=3)[0])
+        assert torch.equal(loaded(batch, steps=3)[0].answer, network(batch, steps=3)[0].answer)
 
 
 def test_the_card_names_the_command_that_trains_it(tmp_path: Path) -> None:
@@ -131,3 +131,16 @@ def test_no_pickle_on_any_load_path() -> None:
     lines = [(path, line) for path in sources for line in path.read_text().splitlines()]
     assert not [(path.name, line) for path, line in lines if forbidden.search(line)]
     assert forbidden.search("weights = torch.load(path)")
+
+
+def test_weights_that_name_the_settings_of_other_networks_too_are_read(saved: tuple[Path, nn.Module, Preset]) -> None:
+    """As weights did while a task had one class of settings for all of its networks."""
+    folder, _, preset = saved
+    config = json.loads((folder / "config.json").read_text())
+    config["preset"]["dropout"] = 0.0  # of ages-paper
+    (folder / "config.json").write_text(json.dumps(config))
+    assert read_config(folder)[0] == preset
+    config["preset"]["dropuot"] = 0.0
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match="unknown settings dropuot"):
+        read_config(folder)

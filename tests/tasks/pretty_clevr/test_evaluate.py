@@ -8,10 +8,10 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from rrn import tasks
-from rrn.evaluation import EvaluateOptions
+from rrn.errors import InputError
 from rrn.pretrained import from_pretrained, shipped
 from rrn.tasks.pretty_clevr import data
-from rrn.tasks.pretty_clevr.evaluate import evaluate, right_by_step, tables
+from rrn.tasks.pretty_clevr.evaluate import Options, evaluate, right_by_step, tables
 from rrn.tasks.pretty_clevr.figures import draw_result
 
 
@@ -24,7 +24,7 @@ class AsFarAsItsSteps(nn.Module):
         return 20 * F.one_hot(said, 16).float(), None
 
 
-def measured(options: EvaluateOptions, told: list[tuple[int, int]] | None = None) -> dict[str, object]:
+def measured(options: Options, told: list[tuple[int, int]] | None = None) -> dict[str, object]:
     heard = [] if told is None else told
     return evaluate(AsFarAsItsSteps(), tasks.find_preset("pretty-clevr"), options, lambda *at: heard.append(at))
 
@@ -37,7 +37,7 @@ def test_right_by_step_and_question() -> None:
 
 def test_accuracy_by_jumps_and_steps() -> None:
     told: list[tuple[int, int]] = []
-    result = measured(EvaluateOptions(limit=256, steps="2,5"), told)
+    result = measured(Options(limit=256, steps="2,5"), told)
     assert result["n"] == 256
     assert result["accuracy_by_jumps"] == {str(jumps): float(jumps <= 5) for jumps in range(8)}
     assert result["accuracy_by_jumps_and_steps"]["4"] == {"2": 0.0, "5": 1.0}
@@ -46,22 +46,25 @@ def test_accuracy_by_jumps_and_steps() -> None:
     assert told[-1][0] == told[-1][1]
 
 
-def test_the_baselines_that_ship_are_measured_beside_it() -> None:
-    result = measured(EvaluateOptions(limit=128))
-    steps = {"pretty-clevr-paper": 4, "pretty-clevr-rn": 1, "pretty-clevr-mlp": 1}
-    expected = {name: count for name, count in steps.items() if name in shipped()}
-    assert expected == steps
-    assert {name: other["steps"] for name, other in result["beside"].items()} == expected
-    assert all(other["minutes"] > 0 and other["parameters"] > 100_000 for other in result["beside"].values())
+BESIDE = ("pretty-clevr-paper", "pretty-clevr-rn", "pretty-clevr-mlp")
+
+
+def test_the_papers_networks_are_measured_beside_it_when_asked() -> None:
+    assert measured(Options(limit=128))["beside"] == {}
+    result = measured(Options(limit=128, beside=BESIDE))
+    assert {name: other["steps"] for name, other in result["beside"].items()} == dict(zip(BESIDE, (4, 1, 1), strict=True))
+    assert all(other["parameters"] > 100_000 for other in result["beside"].values())
+    with pytest.raises(InputError, match="--beside ages: of the task 'ages'"):
+        measured(Options(limit=128, beside=("ages",)))
 
 
 def test_a_data_set_on_disk_is_measured(tmp_path: Path) -> None:
     data.write(tmp_path, {"test": 3}, seed=5)
-    assert measured(EvaluateOptions(data=tmp_path))["n"] == 3 * 128
+    assert measured(Options(data=tmp_path))["n"] == 3 * 128
 
 
 def test_tables_and_the_figure(tmp_path: Path) -> None:
-    result = measured(EvaluateOptions(limit=128)) | {"preset": "pretty-clevr", "parameters": 1}
+    result = measured(Options(limit=128, beside=BESIDE)) | {"preset": "pretty-clevr", "parameters": 1}
     console = Console(record=True, width=160)
     for renderable in tables(result):
         console.print(renderable)
@@ -79,6 +82,7 @@ def test_tables_and_the_figure(tmp_path: Path) -> None:
     ("name", "floors"),
     [
         ("pretty-clevr", [0.97] * 3 + [0.95] * 5),
+        ("pretty-clevr-distances", [0.97] * 8),
         ("pretty-clevr-paper", [0.99, 0.96, 0.92, 0.87, 0.72]),
         ("pretty-clevr-rn", [0.99, 0.94]),
         ("pretty-clevr-mlp", [0.99]),

@@ -1,22 +1,27 @@
-"""Accuracy by jumps and by steps, beside the networks of the paper."""
+"""Accuracy by jumps and by steps, on scenes never trained on."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 from torch import nn
 
+from rrn.errors import InputError
 from rrn.evaluation import EvaluateOptions, step_list
 from rrn.presets import Preset
-from rrn.pretrained import from_pretrained, read_config, shipped
+from rrn.pretrained import from_pretrained, read_config
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.predict import probabilities
 
 CHUNK = 1_000
-BESIDE = ("pretty-clevr-paper", "pretty-clevr-rn", "pretty-clevr-mlp")
-"""Shipped weights that every evaluation also measures."""
-Options = EvaluateOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(EvaluateOptions):
+    beside: tuple[str, ...] = ()
+    """Further weights of this task to measure on the same questions, such as those of the paper's networks."""
 
 
 def right_by_step(
@@ -39,11 +44,11 @@ def right_by_step(
 def evaluate(
     network: nn.Module, preset: Preset, options: EvaluateOptions, progress: Callable[[int, int], Any]
 ) -> dict[str, Any]:
+    assert isinstance(options, Options)
     steps = step_list(options.steps) if options.steps else list(range(1, preset.steps + 1))
     scenes = data.read(options.data, "test") if options.data else data.scenes("test")
     numbers = np.arange(len(scenes) * data.QUESTIONS)[: options.limit]
-    others = [name for name in BESIDE if name != preset.name and name in shipped()]
-    total = len(numbers) * (1 + len(others))
+    total = len(numbers) * (1 + len(options.beside))
 
     def measure(candidate: nn.Module, at: list[int], before: int) -> dict[str, Any]:
         right = right_by_step(candidate, scenes, numbers, at[-1], lambda done, _: progress(before + done, total))
@@ -58,13 +63,15 @@ def evaluate(
         }
 
     result = {"n": len(numbers), **measure(network, steps, 0), "random": 1 / data.OBJECTS, "steps": steps[-1]}
-    result |= {"training_steps": preset.steps, "minutes": preset.minutes, "beside": {}}
-    for index, name in enumerate(others, 1):
-        _, config = read_config(name)
-        other, its_preset = from_pretrained(name)
+    result |= {"training_steps": preset.steps, "beside": {}}
+    for index, name in enumerate(options.beside, 1):
+        its_preset, config = read_config(name)
+        if its_preset.task != preset.task:
+            raise InputError(f"--beside {name}: of the task {its_preset.task!r}, not of {preset.task!r}")
+        other, _ = from_pretrained(name)
         figures = measure(other, list(range(1, its_preset.steps + 1)), index * len(numbers))
-        facts = {"parameters": config["parameters"], "minutes": its_preset.minutes, "steps": its_preset.steps}
-        result["beside"][name] = {**facts, "trained": config["trained"], **figures}
+        facts = {"parameters": config["parameters"], "steps": its_preset.steps, "trained": config["trained"]}
+        result["beside"][its_preset.name] = {**facts, **figures}
     return result
 
 
@@ -76,6 +83,8 @@ def tables(result: dict[str, Any]) -> list[Any]:
         own.add_row(jumps, *[f"{figures[t]:.1%}" for t in steps])
     summary = f"\nall jumps, {result['steps']} steps: {result['accuracy']:.2%} of {result['n']:,} questions\n"
     others = result["beside"]
+    if not others:
+        return [own, summary.rstrip()]
     headings = [f"{name}, {other['steps']} step{'s' * (other['steps'] > 1)}" for name, other in others.items()]
     beside = Table("jumps", *headings, "random", box=None, header_style="bold")
     for jumps in by_jumps:
