@@ -73,10 +73,10 @@ def test_damaged_weights_are_named(saved: tuple[Path, nn.Module, Preset]) -> Non
     weights = folder / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"model\.safetensors: not the weights of this network"):
+    with pytest.raises(InputError, match=r"model\.safetensors: not a file of weights"):
         from_pretrained(folder)
     weights.unlink()
-    with pytest.raises(InputError, match=r"model\.safetensors: not the weights of this network"):
+    with pytest.raises(InputError, match=r"model\.safetensors: not a file of weights"):
         from_pretrained(folder)
     save_pretrained(nn.Linear(2, 2), folder, preset, {})
     with pytest.raises(InputError, match=r"model\.safetensors: not the weights of this network"):
@@ -143,4 +143,8 @@ def test_weights_that_name_the_settings_of_other_networks_too_are_read(saved: tu
     config["preset"]["dropuot"] = 0.0
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match="unknown settings dropuot"):
+        read_config(folder)
+    config["preset"]["network"] = "guessing"
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match="of a network 'guessing', which this version does not know"):
         read_config(folder)

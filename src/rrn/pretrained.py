@@ -128,21 +128,17 @@ def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:
         raise InputError(f"{path}: not the configuration of saved weights ({error})") from error
     if task not in TASKS:
         raise InputError(f"{path}: for the task {task!r}, which this version does not know ({', '.join(TASKS)})")
-    kind, foreign = _kind_of(task_folder(task, "presets"), values)
+    room = task_folder(task, "presets")
+    kinds: tuple[type[Preset], ...] = getattr(room, "KINDS", (type(room.PRESETS[0]),))
+    kind = next((kind for kind in kinds if len(kinds) == 1 or kind.__dict__["network"] == values.get("network")), None)
+    if kind is None:
+        raise InputError(f"{path}: of a network {values.get('network')!r}, which this version does not know")
+    foreign = {field.name for other in kinds for field in dataclasses.fields(other)}  # of before each had its own
     fields = {field.name for field in dataclasses.fields(kind)}
     unknown = sorted(set(values) - fields - foreign)
     if unknown:
         raise InputError(f"{path}: unknown settings {', '.join(unknown)}; the weights are of another version of rrn")
     return kind(**{name: _typed(value) for name, value in values.items() if name in fields}), config
-
-
-def _kind_of(room: Any, values: dict[str, Any]) -> tuple[type[Preset], set[str]]:
-    """The class of the settings of a network, by its name; and the settings of the task's other networks, which
-    weights of before 0.2 have beside their own."""
-    kinds: tuple[type[Preset], ...] = getattr(room, "KINDS", (type(room.PRESETS[0]),))
-    named = [kind for kind in kinds if getattr(kind, "network", None) == values.get("network")]
-    foreign = {field.name for kind in kinds for field in dataclasses.fields(kind)}
-    return (named or list(kinds))[0], foreign
 
 
 def shipped() -> list[str]:

@@ -52,7 +52,9 @@ BESIDE = ("pretty-clevr-paper", "pretty-clevr-rn", "pretty-clevr-mlp")
 def test_the_papers_networks_are_measured_beside_it_when_asked() -> None:
     assert measured(Options(limit=128))["beside"] == {}
     result = measured(Options(limit=128, beside=BESIDE))
-    assert {name: other["steps"] for name, other in result["beside"].items()} == dict(zip(BESIDE, (4, 1, 1), strict=True))
+    assert {name: other["steps"] for name, other in result["beside"].items()} == dict(
+        zip(BESIDE, (4, 1, 1), strict=True)
+    )
     assert all(other["parameters"] > 100_000 for other in result["beside"].values())
     with pytest.raises(InputError, match="--beside ages: of the task 'ages'"):
         measured(Options(limit=128, beside=("ages",)))
