@@ -15,6 +15,7 @@ from rrn.cli.grids import DECIDED, beside, counted, decided_cells, framed, plain
 from rrn.cli.options import parse
 from rrn.hints import DISTRIBUTION, command
 from rrn.tasks.sudoku.examples import EXAMPLES
+from rrn.tasks.trace import Trace
 
 PUZZLE = EXAMPLES[1]
 STORY = (
@@ -132,47 +133,48 @@ def _grid(puzzle: np.ndarray, chances: np.ndarray | None, step: int, last: int) 
 
 def _babi() -> Act:
     from rrn.pretrained import from_pretrained
-    from rrn.tasks.babi.asking import ask
+    from rrn.tasks.babi.predict import parse as read
+    from rrn.tasks.babi.predict import predict
     from rrn.tasks.babi.presets import BabiPreset
-    from rrn.tasks.babi.vocabulary import WORDS, split_sentences
 
     network, preset = from_pretrained("babi")
     assert isinstance(preset, BabiPreset)
-    found = ask(network, split_sentences(STORY), STORY_QUESTION, preset.steps, preset.max_facts)
-    steps = [(WORDS[int(row.argmax())], float(row.max())) for row in found.probabilities]
-    needed = [found.facts[i] for i in sorted(found.importance.argsort()[::-1][:2])]
+    trace = predict(network, read(STORY, STORY_QUESTION), preset.steps, preset.max_facts)
+    needed = sorted((fact for fact, _ in trace.mattered(2)), key=trace.facts.index)
     because = f"It needed: {' '.join(needed)}"
-    return lambda stage: _answer(stage, "A story.", STORY, STORY_QUESTION, steps, "office", because)
+    return lambda stage: _answer(stage, "A story.", STORY, STORY_QUESTION, _best(trace), "office", because)
 
 
 def _ages() -> Act:
     from rrn.pretrained import from_pretrained
-    from rrn.tasks.ages.evaluate import answer
-    from rrn.tasks.ages.words import parse as read
+    from rrn.tasks.ages.predict import parse as read
+    from rrn.tasks.ages.predict import predict
 
     network, preset = from_pretrained("ages")
     asked = read(RIDDLE, RIDDLE_ABOUT)
-    steps = [(str(row.argmax()), float(row.max())) for row in answer(network, asked.questions, preset.steps)[:, 0]]
-    truth, far = str(asked.questions.answer[0]), counted(int(asked.questions.length[0]), "difference")
+    trace = predict(network, asked, preset.steps)
+    truth, far = str(trace.truth), counted(int(asked.questions.length[0]), "difference")
     because = f"{far} away from the one age that is given."
-    return lambda stage: _answer(stage, "A riddle.", RIDDLE, f"How old is {RIDDLE_ABOUT}?", steps, truth, because)
+    return lambda stage: _answer(stage, "A riddle.", RIDDLE, trace.question, _best(trace), truth, because)
 
 
 def _pretty_clevr() -> Act:
     from rrn.pretrained import from_pretrained
-    from rrn.tasks.pretty_clevr import data
-    from rrn.tasks.pretty_clevr.evaluate import answer
+    from rrn.tasks.pretty_clevr.predict import parse as read
+    from rrn.tasks.pretty_clevr.predict import predict
 
     network, preset = from_pretrained("pretty-clevr")
-    scenes, start = data.sample_scenes(1, np.random.default_rng(SCENE)), data.number_of(START)
-    scene = scenes.scene(0)
-    chances = answer(network, scenes, np.array([data.question_number(start, JUMPS)]), preset.steps)[:, 0]
-    steps = [(data.NAMES[int(row.argmax())], float(row.max())) for row in chances]
-    path = [f"{data.COLOURS[scene.colours[at]]} {data.SHAPES[scene.shapes[at]]}" for at in scene.path(start, JUMPS)]
+    asked = read(SCENE, START, JUMPS)
+    trace = predict(network, asked, preset.steps)
     about = "Eight objects lie about. From one, jump to the nearest that was not visited yet, again and again."
     question = f"From the {START} one, where do {JUMPS} jumps lead?"
-    truth = data.NAMES[scene.answer(start, JUMPS)]
-    return lambda stage: _answer(stage, "A walk.", about, question, steps, truth, " → ".join(path))
+    truth, path = str(trace.truth), " → ".join(asked.path)
+    return lambda stage: _answer(stage, "A walk.", about, question, _best(trace), truth, path)
+
+
+def _best(trace: Trace) -> list[tuple[str, float]]:
+    """The most probable answer after each step."""
+    return [best[0] for best in trace.guesses(1)]
 
 
 def _answer(
