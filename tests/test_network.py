@@ -254,3 +254,35 @@ def test_the_example_of_the_docstring() -> None:
     network: nn.Module = RRN(features=5, hidden=32, outputs=3)
     x, edge_index = torch.randn(4, 5), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
     assert network(x, edge_index, steps=8).shape == (8, 4, 3)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("checkpoint", [1, 3, 7, 20])
+def test_checkpoints_change_memory_not_gradients(checkpoint: int, layers: int) -> None:
+    network = RRN(4, 6, 2, message_layers=layers, dropout=0.5, readout_layers=1).double()
+    x, edges = torch.randn(9, 4).double().requires_grad_(), torch.randint(9, (2, 20))
+    found = []
+    for k in (None, checkpoint):
+        torch.manual_seed(3)
+        outputs, state = network.run(x, edges, steps=7, checkpoint=k)
+        loss = outputs.square().sum() + state.h.sum()
+        found.append([outputs, state.h, *torch.autograd.grad(loss, [x, *network.parameters()])])
+    for plain, kept in zip(*found, strict=True):
+        torch.testing.assert_close(kept, plain)
+
+
+def test_a_checkpoint_keeps_no_edge_for_the_backward_pass() -> None:
+    network, x, edges = RRN(4, 6, 2, message_layers=2), torch.randn(9, 4), torch.randint(9, (2, 5_000))
+    saved = []
+    for checkpoint in (None, 2):
+        count = 0
+
+        def counting(tensor: Tensor) -> Tensor:
+            nonlocal count
+            count += tensor.numel()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(counting, lambda tensor: tensor):
+            network(x, edges, steps=8, checkpoint=checkpoint)
+        saved.append(count)
+    assert saved[0] > 8 * 5_000 * 6 > 10 * saved[1]

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint as recompute_in_backward
 
 from rrn import engines
 from rrn.errors import InputError, NotFiniteError
@@ -21,7 +22,7 @@ from rrn.graphs import Aggregate, EdgeList, Graph
 from rrn.layers import MLP
 from rrn.messages import Message, MLPMessage
 from rrn.places import NOISE, Settled, Thought, Until, Watch, think
-from rrn.readouts import EdgeReadout, GraphReadout, NodeReadout, Outputs, Readout, answer_of
+from rrn.readouts import EdgeReadout, GraphReadout, NodeReadout, Outputs, Readout, answer_of, one_after_another
 from rrn.updates import GRUUpdate, Inputs, LSTMUpdate, MLPUpdate, NoUpdate, State, Update
 
 UPDATES: dict[str, Callable[[int, int, Inputs], Update]] = {"lstm": LSTMUpdate, "gru": GRUUpdate, "mlp": MLPUpdate}
@@ -139,6 +140,7 @@ class RRN(nn.Module):
         *,
         steps: int,
         state: State | None = None,
+        checkpoint: int | None = None,
     ) -> Tensor:
         """Run ``steps`` steps and return the answers of every one of them.
 
@@ -149,12 +151,14 @@ class RRN(nn.Module):
             batch: the graph that each node belongs to (nodes,), ascending from 0; None for a single graph.
             steps: how many; need not be the number trained with.
             state: where to go on from; by default h⁰ = x.
+            checkpoint: keep every k-th state only, to save memory: see `run`.
 
         Returns:
             logits of shape (steps, nodes, outputs), (steps, graphs, outputs) with a graph readout, (steps, edges,
             outputs) with an edge readout.
         """
-        return answer_of(self.run(x, edge_index, edge_attr, batch, steps=steps, state=state)[0])
+        outputs, _ = self.run(x, edge_index, edge_attr, batch, steps=steps, state=state, checkpoint=checkpoint)
+        return answer_of(outputs)
 
     def run(
         self,
@@ -165,16 +169,28 @@ class RRN(nn.Module):
         *,
         steps: int,
         state: State | None = None,
+        checkpoint: int | None = None,
     ) -> tuple[Any, State]:
         """As `forward`, and also the state after the last step, from which another run can go on.
 
-        The outputs are what the readout returns, a tensor or `Outputs`, stacked step by step.
+        The outputs are what the readout returns, a tensor or `Outputs`, stacked step by step. ``checkpoint=k`` keeps
+        every k-th state only and computes the rest again for the backward pass: many steps on a large graph then need
+        the memory of k steps, and half as much time again.
         """
-        if steps < 1:
-            raise InputError(f"steps: expected at least 1, got {steps}")
+        for name, value in (("steps", steps), ("checkpoint", 1 if checkpoint is None else checkpoint)):
+            if value < 1:
+                raise InputError(f"{name}: expected at least 1, got {value}")
         given = x if isinstance(x, Prepared) else self.prepare(x, edge_index, edge_attr, batch)
         state = self._checked(state, given) if state is not None else self.update.start(given.x)
-        return engines.choose(self, given, state).run(self, given, state, steps)
+        engine = engines.choose(self, given, state)
+        if checkpoint is None:
+            return engine.run(self, given, state, steps)
+        parts = []
+        for done in range(0, steps, checkpoint):
+            some = min(checkpoint, steps - done)
+            part, state = recompute_in_backward(engine.run, self, given, state, some, use_reentrant=False)
+            parts.append(part)
+        return one_after_another(parts), state
 
     def step(
         self,

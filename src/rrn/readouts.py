@@ -26,14 +26,25 @@ def answer_of(outputs: Tensor | Outputs) -> Tensor:
     return outputs.answer if isinstance(outputs, Outputs) else outputs
 
 
-def stack(steps: Sequence[Tensor | Outputs]) -> Tensor | Outputs:
-    """The outputs of one step after another as those of a run, name by name."""
-    answers = torch.stack([answer_of(step) for step in steps])
-    first = steps[0]
+def one_after_another(runs: Sequence[Tensor | Outputs]) -> Tensor | Outputs:
+    """The outputs of several runs as those of one."""
+    answers, first = torch.cat([answer_of(run) for run in runs]), runs[0]
     if not isinstance(first, Outputs):
         return answers
-    named = [step.extras for step in steps if isinstance(step, Outputs)]
-    return Outputs(answers, {name: torch.stack([extras[name] for extras in named]) for name in first.extras})
+    named = [run.extras for run in runs if isinstance(run, Outputs)]
+    return Outputs(answers, {name: torch.cat([extras[name] for extras in named]) for name in first.extras})
+
+
+def stack(steps: Sequence[Tensor | Outputs]) -> Tensor | Outputs:
+    """The outputs of one step after another as those of a run, name by name."""
+    return one_after_another(
+        [
+            Outputs(step.answer[None], {name: value[None] for name, value in step.extras.items()})
+            if isinstance(step, Outputs)
+            else step[None]
+            for step in steps
+        ]
+    )
 
 
 class Readout(nn.Module, ABC):

@@ -33,7 +33,9 @@ class Options(EvaluateOptions):
     """``--data`` is a file of puzzles (text or CSV, with or without solutions) or a folder of ``rrn data sudoku``."""
 
     restarts: int = 0
-    """Also solve with so many restarts from a noisy state; reported apart."""
+    """Also solve with so many starts from noise after the clean one; reported apart."""
+    starts: int | None = None
+    """The same, counted with the clean start: --starts 9 is --restarts 8."""
     never_stop: bool = False
     """Also report the share that is right at exactly each step, without stopping at a valid grid."""
     split: str = "test"
@@ -46,12 +48,11 @@ def evaluate(
     network: nn.Module, preset: Preset, options: Options, progress: Callable[[int, int], Any]
 ) -> dict[str, Any]:
     steps = step_list(options.steps) if options.steps else [t for t in STEPS if t <= 2 * preset.steps]
-    if options.restarts < 0:
-        raise InputError(f"--restarts: expected 0 or more, got {options.restarts}")
+    restarts = _restarts(options)
     if options.zero_positions:
         _zero_positions(network)
     puzzles, solutions, source = _puzzles(options)
-    found = solve(puzzles, network=network, max_steps=steps[-1], restarts=options.restarts, progress=progress)
+    found = solve(puzzles, network=network, max_steps=steps[-1], restarts=restarts, progress=progress)
     right = (found.grids == solutions).all(1)
     one_start = right & (found.starts == 1)
     first = np.where(one_start, found.steps, steps[-1] + 1)
@@ -75,14 +76,13 @@ def evaluate(
         "steps": steps,
         "training_steps": preset.steps,
     }
-    if options.restarts:
+    if restarts:
         result |= {
-            "restarts": options.restarts,
+            "restarts": restarts,
+            "starts": 1 + restarts,
             "accuracy_restarts": float(right.mean()),
             "accuracy_restarts_by_givens": by_givens(right),
-            "accuracy_by_starts": {
-                str(k): float((right & (found.starts <= k)).mean()) for k in range(1, options.restarts + 2)
-            },
+            "accuracy_by_starts": {str(k): float((right & (found.starts <= k)).mean()) for k in range(1, restarts + 2)},
         }
     if options.never_stop:
         at = _right_at(network, puzzles, solutions, steps, progress)
@@ -90,6 +90,16 @@ def evaluate(
     if options.zero_positions:
         result["zero_positions"] = True
     return result
+
+
+def _restarts(options: Options) -> int:
+    if options.restarts < 0:
+        raise InputError(f"--restarts: expected 0 or more, got {options.restarts}")
+    if options.starts is None:
+        return options.restarts
+    if options.starts < 1 or options.restarts:
+        raise InputError(f"--starts: expected at least 1, and no --restarts beside it, got {options.starts}")
+    return options.starts - 1
 
 
 def _right_at(
