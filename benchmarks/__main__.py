@@ -9,7 +9,16 @@ from pathlib import Path
 from rrn.evaluation import machine
 from rrn.storage import write_json
 
-BENCHMARKS = ("message_passing", "sudoku", "pretty_clevr", "babi", "belief_propagation", "compiled")
+BENCHMARKS = (
+    "side_by_side",
+    "default_module",
+    "message_passing",
+    "sudoku",
+    "pretty_clevr",
+    "babi",
+    "belief_propagation",
+    "compiled",
+)
 OUT = Path(__file__).parent.parent / "results" / "bench.json"
 
 
