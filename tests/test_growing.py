@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rrn import RRN, InputError, tasks
+from rrn import RRN, InputError
 from rrn.growing import deepen, grow_into
 from rrn.tasks import build_network, find_preset
 
@@ -51,4 +51,3 @@ def test_what_cannot_be_deepened_is_named() -> None:
         grow_into(RRN(4, 8, 3, readout_layers=2), RRN(4, 8, 3).state_dict())
     with pytest.raises(InputError, match="weights: not of a shallower network"):
         grow_into(RRN(4, 8, 3), RRN(4, 9, 3).state_dict())
-    assert "sudoku-paper" in tasks.presets()

@@ -44,7 +44,7 @@ def lively(network: CandidateSudoku) -> CandidateSudoku:
     ("name", "parameters"),
     [
         ("sudoku-paper", 201_194),
-        ("sudoku-last-loss", 201_194),
+        ("sudoku-paper-original", 201_194),
         ("sudoku-rn-node", 201_194),
         ("sudoku-rn-graph", 944_874),
     ],

@@ -51,9 +51,9 @@ class SudokuPreset(Preset):
     """With slots: standard deviation of noise that a tenth of the segments start with, so that it learns to recover."""
 
 
-_PAPER = SudokuPreset(
-    name="sudoku-paper",
-    about="Sudoku as in the paper: a node a cell, 96 units, an LSTM, 32 steps, a loss at every step.",
+_ORIGINAL = SudokuPreset(
+    name="sudoku-paper-original",
+    about="The paper's network with the paper's own hyperparameters: for a GPU, and days.",
     network="paper",
     hidden=96,
     steps=32,
@@ -86,8 +86,7 @@ _LEARNED_MESSAGES = SudokuPreset(
 
 _SHALLOW = SudokuPreset(
     name="sudoku-paper-shallow",
-    about="The first stage of sudoku-paper: one ReLU layer in each MLP, many givens at first, fewer as it solves. "
-    "`rrn train sudoku-paper-grown --start-from` deepens it to the paper's network.",
+    about="The first stage of sudoku-paper: one ReLU layer in each MLP, many givens at first, fewer as it solves.",
     network="paper",
     hidden=96,
     layers=1,
@@ -99,7 +98,7 @@ _SHALLOW = SudokuPreset(
     stay=0.5,
     batch_size=32,
     updates=1_000_000,
-    minutes=150,
+    minutes=138,
     lr=2e-3,
     beta2=0.95,
     ema=0.998,
@@ -107,7 +106,6 @@ _SHALLOW = SudokuPreset(
 )
 
 PRESETS = (
-    _SHALLOW,
     SudokuPreset(
         name="sudoku",
         about="Sudoku on the graph of open candidates: no digit, row or column has a name, so it learns in minutes.",
@@ -123,21 +121,33 @@ PRESETS = (
         ema=0.998,
         validate_every=4000,
     ),
-    _PAPER,
+    _SHALLOW,
     replace(
-        _PAPER,
+        _SHALLOW,
+        name="sudoku-paper",
+        about="Sudoku as in the paper: one node per cell, 96 units, an LSTM. Grown: --start-from weights of "
+        "sudoku-paper-shallow.",
+        layers=3,
+        easier=4,
+        batch_size=16,
+        minutes=60,
+        lr=5e-4,
+    ),
+    _ORIGINAL,
+    replace(
+        _SHALLOW,
         name="sudoku-last-loss",
-        about="The paper's network with a loss at the last step only.",
+        about="sudoku-paper-shallow with a loss at the last step of a segment only.",
         loss="last",
     ),
     replace(
-        _PAPER,
+        _ORIGINAL,
         name="sudoku-rn-node",
         about="The node-centric relational network: the paper's network, run for one step.",
         steps=1,
     ),
     replace(
-        _PAPER,
+        _ORIGINAL,
         name="sudoku-rn-graph",
         about="The graph-centric relational network: one step, all messages summed, 81 cells read from the sum.",
         network="rn-graph",
