@@ -218,10 +218,11 @@ class CompleteGraphs(Graph):
     """``graphs`` graphs of ``size`` nodes each, every node hearing from all the others of its graph.
 
     Nodes of a graph are next to each other. Edges lie as (graphs, sender, receiver). ``mask`` of shape (graphs, size)
-    is true where a node exists: others neither send nor count (for graphs padded to one size).
+    is true where a node exists: others neither send nor count (for graphs padded to one size). Without a mask,
+    ``device`` says where the graphs are used.
     """
 
-    def __init__(self, graphs: int, size: int, mask: Tensor | None = None) -> None:
+    def __init__(self, graphs: int, size: int, mask: Tensor | None = None, device: torch.device | str = "cpu") -> None:
         if graphs < 1 or size < 1:
             raise InputError(f"graphs, size: expected at least one graph of one node, got {graphs} of {size}")
         if mask is not None and (mask.shape != (graphs, size) or mask.dtype != torch.bool):
@@ -229,7 +230,7 @@ class CompleteGraphs(Graph):
         self.graphs, self.size, self.mask = graphs, size, mask
         self.num_nodes = graphs * size
         self.edge_shape = (graphs, size, size)
-        edges = ~torch.eye(size, dtype=torch.bool, device=None if mask is None else mask.device)[None]
+        edges = ~torch.eye(size, dtype=torch.bool, device=device if mask is None else mask.device)[None]
         if mask is not None:
             edges = edges & mask[:, :, None]
         self.edges = edges[..., None]  # (graphs or 1, sender, receiver, 1)
@@ -263,7 +264,7 @@ class CompleteGraphs(Graph):
     def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[CompleteGraphs, Tensor | None]":
         kept = nodes.view(self.graphs, self.size).any(1)
         mask = None if self.mask is None else self.mask[kept]
-        return CompleteGraphs(int(kept.sum()), self.size, mask), _rows_of(edge_attr, kept)
+        return CompleteGraphs(int(kept.sum()), self.size, mask, self.edges.device), _rows_of(edge_attr, kept)
 
     @classmethod
     def join(cls, parts: "Sequence[Part]") -> "tuple[CompleteGraphs, Tensor | None]":

@@ -64,7 +64,7 @@ class PaperAges(nn.Module):
         parts = [F.one_hot(a, PERSONS), F.one_hot(b, PERSONS), F.one_hot(sign + 1, 3), F.one_hot(number, AGES)]
         everywhere = asked[:, None].expand(-1, PERSONS, -1)
         x = torch.cat([*(part.float() for part in parts), everywhere], dim=-1)
-        graphs = CompleteGraphs(len(x), PERSONS)
+        graphs = CompleteGraphs(len(x), PERSONS, device=x.device)
         return self.rrn.run(x.flatten(0, 1), graphs, asked[:, None, None], steps=steps, state=state)
 
 
@@ -119,7 +119,7 @@ class BelievingAges(nn.Module):
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the age asked for: (steps, n, 100)."""
         x = self.encode(_signed(batch))
-        graphs = CompleteGraphs(len(x), PERSONS)
+        graphs = CompleteGraphs(len(x), PERSONS, device=x.device)
         beliefs, state = self.rrn.run(x.flatten(0, 1), graphs, _shared(batch), steps=steps, state=state)
         beliefs = beliefs.view(steps, len(x), 2 * PERSONS, CODE)  # of A and B of each fact
         about = (batch["facts"][..., :2] == batch["asked"][:, None, None]).flatten(1).float()
@@ -152,7 +152,7 @@ class TurningAges(nn.Module):
         (steps, n, 16, 100)."""
         about = (batch["facts"][..., :2] == batch["asked"][:, None, None]).float()
         x = self.encode(torch.cat([_signed(batch), about], dim=-1))
-        graphs = CompleteGraphs(len(x), PERSONS)
+        graphs = CompleteGraphs(len(x), PERSONS, device=x.device)
         return self.rrn.run(x.flatten(0, 1), graphs, _shared(batch), steps=steps, state=state)
 
 

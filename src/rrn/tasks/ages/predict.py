@@ -5,13 +5,12 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import nn
 
 from rrn.errors import InputError
-from rrn.readouts import answer_of
 from rrn.tasks.ages.data import AGES, PERSONS, Questions
 from rrn.tasks.ages.model import as_batch
+from rrn.tasks.answers import answer_logits
 from rrn.tasks.trace import Trace
 
 _AGE = re.compile(r"^(\w+) is (\d+)(?: years? old)?$", re.IGNORECASE)
@@ -40,11 +39,9 @@ def predict(network: nn.Module, story: Story, steps: int) -> Trace:
     return Trace(f"How old is {story.asked}?", choices, probabilities(network, story.questions, steps)[:, 0], truth)
 
 
-@torch.no_grad()
 def probabilities(network: nn.Module, questions: Questions, steps: int) -> np.ndarray:
     """The probability of each age after each step: (steps, n, 100)."""
-    outputs, _ = network(as_batch(questions), steps=steps)
-    shares: np.ndarray = answer_of(outputs).softmax(-1).numpy()
+    shares: np.ndarray = answer_logits(network, as_batch(questions), steps).softmax(-1).numpy()
     return shares
 
 

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError
 from rrn.evaluation import EvaluateOptions, step_list
 from rrn.pretrained import from_pretrained, read_config
-from rrn.readouts import answer_of
+from rrn.tasks.answers import answer_logits
 from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.model import as_batch
 from rrn.tasks.babi.presets import BabiPreset, MemN2NPreset, PaperPreset, RolesPreset
@@ -61,7 +60,6 @@ class Options(EvaluateOptions):
     """Further weights of this task to measure on the same questions: other seeds, ablations, baselines."""
 
 
-@torch.no_grad()
 def wrong_by_step(
     network: nn.Module,
     questions: EncodedQuestions,
@@ -72,8 +70,8 @@ def wrong_by_step(
     """Whether each question is answered wrong after each step: (steps, n)."""
     parts = []
     for number, part in enumerate(questions.batches(CHUNK, max_facts), start=1):
-        outputs, _ = network(as_batch(part, questions.table), steps=steps)
-        parts.append(answer_of(outputs).argmax(-1).numpy() != part.answers)
+        said = answer_logits(network, as_batch(part, questions.table), steps)
+        parts.append(said.argmax(-1).numpy() != part.answers)
         progress(min(number * CHUNK, len(questions)), len(questions))
     return np.concatenate(parts, axis=1)
 

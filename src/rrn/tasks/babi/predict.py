@@ -2,11 +2,10 @@
 
 from typing import NamedTuple
 
-import torch
 from torch import nn
 
 from rrn.errors import InputError
-from rrn.readouts import answer_of
+from rrn.tasks.answers import answer_logits
 from rrn.tasks.babi.data import SentenceTable, encode
 from rrn.tasks.babi.model import as_batch
 from rrn.tasks.babi.stories import Question, Story
@@ -45,8 +44,7 @@ def predict(network: nn.Module, asked: Asked, steps: int, max_facts: int) -> Tra
     table = SentenceTable()
     questions = [Story(1, story, [Question(question, "yes", (), len(story))]) for story in stories]
     batch = as_batch(encode(questions, table).batch(slice(None), max_facts), table)
-    with torch.no_grad():
-        probabilities = answer_of(network(batch, steps=steps)[0]).softmax(-1).numpy()
+    probabilities = answer_logits(network, batch, steps).softmax(-1).numpy()
     whole, without = probabilities[:, 0], probabilities[-1, 1:]
     best = whole[-1].argmax()
     importance = (whole[-1, best] - without[:, best]).tolist() if len(facts) > 1 else [1.0]

@@ -103,7 +103,8 @@ class PaperNetwork(nn.Module):
         question = question_features(batch)[:, None].expand(-1, OBJECTS, -1)
         x = torch.cat([object_features(batch), question], dim=-1)
         between = magnified(distances(batch["positions"]))[..., None]
-        return self.rrn.run(x.flatten(0, 1), CompleteGraphs(len(x), OBJECTS), between, steps=steps, state=state)
+        graphs = CompleteGraphs(len(x), OBJECTS, device=x.device)
+        return self.rrn.run(x.flatten(0, 1), graphs, between, steps=steps, state=state)
 
 
 def nearness(positions: Tensor) -> Tensor:
@@ -157,7 +158,8 @@ class ChoosingNetwork(nn.Module):
         """Logits of the 16 names: (steps, n, 16)."""
         x, names = walk_features(batch)
         edges = distances(batch["positions"])[..., None]
-        said, state = self.rrn.run(x.flatten(0, 1), CompleteGraphs(len(x), OBJECTS), edges, steps=steps, state=state)
+        graphs = CompleteGraphs(len(x), OBJECTS, device=x.device)
+        said, state = self.rrn.run(x.flatten(0, 1), graphs, edges, steps=steps, state=state)
         return named(said, names), state
 
 
@@ -195,7 +197,7 @@ class ChoosingMessage(Message):
         query, key, value = (part.reshape(shape).transpose(1, 2) for part in self.project(h).chunk(3, dim=-1))
         scores = query @ key.transpose(2, 3) * self.width**-0.5 + edge_term  # (graphs, heads, sender, receiver)
         scores = scores * self.log_sharpness.exp()[:, None, None]
-        edges = graph.edges.to(h.device)[..., 0][:, None]
+        edges = graph.edges[..., 0][:, None]
         share = scores.masked_fill(~edges, float("-inf")).softmax(-1)
         arrived = share.transpose(2, 3) @ value.relu()  # (graphs, heads, receiver, width)
         return self.out(arrived.transpose(1, 2).reshape(len(h), -1))
@@ -224,7 +226,7 @@ class WalkingNetwork(nn.Module):
         reaches, (steps, n, 8, 8)."""
         x, names = walk_features(batch)
         near = nearness(batch["positions"])
-        graphs = CompleteGraphs(len(x), OBJECTS)
+        graphs = CompleteGraphs(len(x), OBJECTS, device=x.device)
         edges = torch.cat([near, near.transpose(1, 2)], dim=-1)
         said, state = self.rrn.run(x.flatten(0, 1), graphs, edges, steps=steps, state=state)
         walk = said.extras["walk"].unflatten(1, (-1, OBJECTS)).transpose(2, 3)

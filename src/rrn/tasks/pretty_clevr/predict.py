@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import nn
 
 from rrn.errors import InputError
-from rrn.readouts import answer_of
+from rrn.tasks.answers import answer_logits
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.model import as_batch
 from rrn.tasks.trace import Trace
@@ -56,12 +55,11 @@ def predict(network: nn.Module, asked: Asked, steps: int) -> Trace:
     return Trace(question, data.NAMES, probabilities(network, asked.scenes, number, steps)[:, 0], truth)
 
 
-@torch.no_grad()
 def probabilities(network: nn.Module, scenes: data.Scenes, numbers: np.ndarray, steps: int) -> np.ndarray:
     """The probability of each of the 16 names after each step: (steps, n, 16).
 
     Question ``scene * 128 + question`` of ``numbers`` (n,) is about that scene; `data.questions` numbers the 128.
     """
-    outputs, _ = network(as_batch(scenes, *np.divmod(numbers, data.QUESTIONS)), steps=steps)
-    shares: np.ndarray = answer_of(outputs).softmax(-1).numpy()
+    batch = as_batch(scenes, *np.divmod(numbers, data.QUESTIONS))
+    shares: np.ndarray = answer_logits(network, batch, steps).softmax(-1).numpy()
     return shares
