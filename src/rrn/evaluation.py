@@ -24,6 +24,8 @@ class EvaluateOptions:
     """Measure on the first so many only."""
     steps: str | None = None
     """Steps to report at, such as 8,16,32. The last is the one that counts."""
+    device: str = "auto"
+    """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     json: bool = False
     """Print one JSON object to standard output and nothing else there."""
     out: Path | None = None

@@ -69,7 +69,7 @@ class Places(NamedTuple):
 
     def noisy(self, add_noise: Noise, amount: Tensor, generator: torch.Generator | None = None) -> "Places":
         """With noise of a standard deviation (places,) on what each problem has of the state."""
-        noise = amount.to(self.state.h).repeat_interleave(self.sizes)[:, None]
+        noise = amount.repeat_interleave(self.sizes)[:, None].to(self.state.h)
         return self._replace(state=add_noise(self.state, noise, generator))
 
 

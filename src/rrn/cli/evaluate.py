@@ -28,6 +28,7 @@ def main(arguments: list[str]) -> int:
     options: EvaluateOptions = parse(room.Options, arguments[1:], f"rrn evaluate {named.name}", about)
     if options.limit is not None and options.limit < 1:
         raise InputError(f"--limit: expected at least 1, got {options.limit}")
+    from rrn.devices import find_device, host
     from rrn.pretrained import from_pretrained, read_config, shipped
 
     source = options.weights or named.name
@@ -40,7 +41,8 @@ def main(arguments: list[str]) -> int:
     if preset.task != named.task:
         raise InputError(f"--weights {source}: for the task {preset.task!r}, but {named.name!r} is of {named.task!r}")
     keep_freed_memory()
-    network, _ = from_pretrained(source)
+    device = find_device(options.device)
+    network = host(from_pretrained(source)[0], device)
     console = Console(stderr=True)
     bar = Progress("evaluating", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console)
     bar.disable = not console.is_terminal
@@ -49,7 +51,8 @@ def main(arguments: list[str]) -> int:
         result = room.evaluate(
             network, preset, options, lambda done, total: bar.update(line, completed=done, total=total)
         )
-    result |= provenance(config)
+    result |= provenance(config) | {"device": str(device)}
+    print(f"measured on {device}", file=sys.stderr)
     if options.out:
         write_json(options.out, result)
     if options.figure:

@@ -21,6 +21,8 @@ class Options:
     """0: any that is free."""
     workers: int | None = None
     """Threads that run networks. Unset: one a core."""
+    device: str = "auto"
+    """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     open: bool = False
     """Open the page in a browser."""
 
@@ -40,7 +42,7 @@ def main(arguments: list[str]) -> int:
     listening = _listen(options.host, options.port)
     from rrn.web.app import create_app
 
-    app = create_app(workers=options.workers)
+    app = create_app(workers=options.workers, device=options.device)
     address, port = listening.getsockname()[:2]
     url = f"http://{f'[{address}]' if ':' in address else address}:{port}"
     if options.host not in LOOPBACK:

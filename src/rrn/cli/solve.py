@@ -72,6 +72,8 @@ class Options:
     """Of the noise."""
     weights: str = "sudoku"
     """A folder of weights, shipped weights by name, or a hub id."""
+    device: str = "auto"
+    """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     trace: bool = False
     """One puzzle: print the grid at every step that changes it; digits appear when their probability passes 50 %."""
     gif: Path | None = None
@@ -141,7 +143,7 @@ def main(arguments: list[str]) -> int:
     alone = reader.alone() if watched or not options.json else False
     if watched and not alone:
         raise InputError(f"{watched[0]}: shows one puzzle, but these are more; give it one")
-    network = _load(options.weights)
+    network = _load(options.weights, options.device)
     if alone:
         (result,) = _work_out(network, reader.batch(1), options, trace=bool(watched))
         return _show_one(result, options)
@@ -182,13 +184,14 @@ def _reader(options: Options, tally: Tally) -> Reader:
     return Reader("puzzle", given.split("\n"), options.skip_bad, patient=True)
 
 
-def _load(weights: str) -> "nn.Module":
+def _load(weights: str, device: str) -> "nn.Module":
+    from rrn.devices import find_device, host
     from rrn.pretrained import from_pretrained
 
     network, preset = from_pretrained(weights)
     if preset.task != "sudoku":
         raise InputError(f"weights {weights!r} are for the task {preset.task!r}, not for Sudoku")
-    return network
+    return host(network, find_device(device))
 
 
 def _work_out(

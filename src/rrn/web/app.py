@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import rrn
+from rrn.devices import find_device, host
 from rrn.errors import InputError
 from rrn.pretrained import from_pretrained, shipped
 from rrn.web import limits
@@ -48,7 +49,10 @@ class PanelInfo(BaseModel):
 
 
 def create_app(
-    weights: Mapping[str, str | Path] | None = None, workers: int | None = None, waiting: int = WAITING
+    weights: Mapping[str, str | Path] | None = None,
+    workers: int | None = None,
+    waiting: int = WAITING,
+    device: str = "cpu",
 ) -> FastAPI:
     """The application with its networks loaded.
 
@@ -56,11 +60,17 @@ def create_app(
         weights: where each panel's weights are, by the panel's name. Unset: those of `PANELS` that ship.
         workers: threads that run networks. Unset: one a core.
         waiting: requests that may wait for one of them; more get 429.
+        device: where networks are computed: see `rrn.devices`.
     """
     if weights is None:
         weights = {name: name for name in shipped() if name in PANELS}
     pool = Pool(workers or os.cpu_count() or 1, waiting)
-    loaded = {name: from_pretrained(weights[name]) for name in PANELS if name in weights}
+    place = find_device(device)
+    loaded = {}
+    for name in PANELS:
+        if name in weights:
+            network, preset = from_pretrained(weights[name])
+            loaded[name] = host(network, place), preset
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

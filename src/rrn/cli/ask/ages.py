@@ -28,6 +28,8 @@ class Options:
     weights: str = "ages"
     seed: int = 0
     """Of the made-up persons that fill a short story up to eight facts."""
+    device: str = "auto"
+    """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     json: bool = False
     """Print one JSON object and nothing else."""
 
@@ -35,6 +37,7 @@ class Options:
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn ask ages", "Ask how old somebody is. Facts look like: " + EXAMPLE)
     story = options.story or (EXAMPLE if sys.stdin.isatty() else sys.stdin.read())
+    from rrn.devices import find_device, host
     from rrn.pretrained import from_pretrained
     from rrn.tasks.ages.predict import parse as read
     from rrn.tasks.ages.predict import predict
@@ -43,6 +46,7 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"--steps: expected at least 1, got {options.steps}")
     asked = read(story, options.question, options.seed)
     network, preset = from_pretrained(options.weights)
+    host(network, find_device(options.device))
     trace = predict(network, asked, options.steps or preset.steps)
     name, guesses = asked.asked, trace.guesses(2)
     if options.json:

@@ -35,6 +35,8 @@ class Options:
     weights: str = "babi"
     example: bool = False
     """Ask about a little story that is built in."""
+    device: str = "auto"
+    """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     json: bool = False
     """Print one JSON object (at a prompt: one a question) and nothing else."""
 
@@ -55,11 +57,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _asked(options: Options, asked: "Asked") -> "Trace":
+    from rrn.devices import find_device, host
     from rrn.pretrained import from_pretrained
     from rrn.tasks.babi.predict import predict
     from rrn.tasks.babi.presets import BabiPreset
 
     network, preset = from_pretrained(options.weights)
+    host(network, find_device(options.device))
     if not isinstance(preset, BabiPreset):
         raise InputError(f"--weights {options.weights}: of the task {preset.task!r}, which answers no stories")
     return predict(network, asked, options.steps or preset.steps, preset.max_facts)

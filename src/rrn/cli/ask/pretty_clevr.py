@@ -25,6 +25,8 @@ class Options:
     """A folder of weights, shipped weights by name, or a hub id."""
     out: Path = Path("scene.svg")
     """The picture of the scene with the true jumps (.svg, .png, .pdf; the last two need the extra 'figures')."""
+    device: str = "auto"
+    """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     json: bool = False
     """Print one JSON object and nothing else."""
 
@@ -35,6 +37,7 @@ def main(arguments: list[str]) -> int:
     )
     if options.steps is not None and options.steps < 1:
         raise InputError(f"--steps: expected at least 1, got {options.steps}")
+    from rrn.devices import find_device, host
     from rrn.pretrained import from_pretrained
     from rrn.tasks.pretty_clevr import data
     from rrn.tasks.pretty_clevr.figures import draw_question
@@ -43,6 +46,7 @@ def main(arguments: list[str]) -> int:
 
     asked = read(options.seed, options.start, options.jumps)
     network, preset = from_pretrained(options.weights)
+    host(network, find_device(options.device))
     if preset.task != "pretty-clevr":
         raise InputError(f"--weights {options.weights}: for the task {preset.task!r}, not for 'pretty-clevr'")
     trace = predict(network, asked, options.steps or preset.steps)

@@ -15,6 +15,8 @@ class PuzzleNetwork(nn.Module, ABC):
 
     first_digit = 0
     """The class that is the digit 1."""
+    keeps_device = True
+    """Batches are put where it is, so states stay there: see `rrn.devices`."""
     any_size = False
     """Whether it also takes Sudokus of other sizes than 9 × 9."""
 
