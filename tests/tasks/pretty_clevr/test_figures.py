@@ -140,10 +140,8 @@ def test_figures_for_papers(scenes: data.Scenes, tmp_path) -> None:
     figures.draw_question(tmp_path / "question.pdf", scenes.scene(0), data.number_of("green"), 3)
     assert (tmp_path / "question.pdf").read_bytes().startswith(b"%PDF")
     figures.draw_question(tmp_path / "none.png", scenes.scene(0), data.number_of("star"), 0)
-    figures.draw_scene(tmp_path / "scene.svg", scenes.scene(0))
-    assert ElementTree.parse(tmp_path / "scene.svg").getroot().tag.endswith("svg")
     with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
-        figures.draw_scene(tmp_path / "scene.bmp", scenes.scene(0))
+        figures.draw_question(tmp_path / "scene.bmp", scenes.scene(0), 3, 3)
     with pytest.raises(InputError, match="at least one"):
         figures.draw_contact_sheet(tmp_path / "sheet.png", scenes[:0])
 
@@ -160,8 +158,10 @@ def test_a_missing_extra_is_named(scenes: data.Scenes, tmp_path, monkeypatch: py
     with pytest.raises(InputError, match=r"rrn\[figures\]"):
         figures.render(scenes.scene(0))
     with pytest.raises(InputError, match=r"rrn\[figures\]"):
-        figures.draw_scene(tmp_path / "scene.png", scenes.scene(0))
-    assert "<svg" in figures.scene_svg(scenes.scene(0), 3, 3)
+        figures.draw_question(tmp_path / "scene.png", scenes.scene(0), 3, 3)
+    figures.draw_question(tmp_path / "scene.svg", scenes.scene(0), 3, 3)
+    root = ElementTree.parse(tmp_path / "scene.svg").getroot()
+    assert root[0].text == data.describe_question(scenes.scene(0), 3, 3)
 
 
 def test_an_unknown_shape_is_refused() -> None:

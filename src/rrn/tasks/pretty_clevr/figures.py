@@ -1,7 +1,7 @@
 """Pictures of Pretty-CLEVR scenes: raw images for data sets, SVG for pages, figures for papers.
 
 Raw images are drawn with Pillow (fast), figures with matplotlib (text, and PDF or SVG by the file's ending): both come
-with the extra ``figures`` and are imported only when needed. `scene_svg` needs neither.
+with the extra ``figures`` and are imported only when needed. A question as SVG (`scene_svg`) needs neither.
 """
 
 import io
@@ -96,8 +96,9 @@ def scene_svg(scene: Scene, start: int | None = None, jumps: int = 0) -> str:
 
     Objects carry ``class="object"`` and ``data-colour`` / ``data-shape``; jumps are ``class="jump"``.
     """
+    title = "" if start is None else f"<title>{describe_question(scene, start, jumps)}</title>"
     parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 100" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 100" role="img">{title}',
         '<rect width="100" height="100" fill="#FFFFFF"/>',
     ]
     path = [] if start is None else scene.path(start, jumps)
@@ -127,13 +128,6 @@ def scene_svg(scene: Scene, start: int | None = None, jumps: int = 0) -> str:
     return "\n".join([*parts, "</svg>"])
 
 
-def draw_scene(path: str | Path, scene: Scene) -> None:
-    """One scene as a figure; PNG, PDF or SVG by the ending of ``path``."""
-    figure = _figure(4, 4)
-    _draw_objects(_panel(figure, (0.01, 0.01, 0.98, 0.98)), scene)
-    _save(figure, path)
-
-
 def draw_contact_sheet(path: str | Path, scenes: Scenes, columns: int = 4) -> None:
     """All of ``scenes`` in rows of ``columns``."""
     if len(scenes) == 0:
@@ -151,7 +145,13 @@ def draw_contact_sheet(path: str | Path, scenes: Scenes, columns: int = 4) -> No
 
 
 def draw_question(path: str | Path, scene: Scene, start: int, jumps: int) -> None:
-    """The scene with the jumps from ``start`` (0-15) as numbered arrows, question and answer above it."""
+    """The scene with the jumps from ``start`` (0-15) as numbered arrows, question and answer above it.
+
+    SVG needs no extra: `scene_svg`, the question and its answer as its title.
+    """
+    if Path(path).suffix.lower() == ".svg":
+        write_atomically(Path(path), scene_svg(scene, start, jumps))
+        return
     figure = _figure(4, 4.4)
     axes = _panel(figure, (0.02, 0.02 / 1.1, 0.96, 0.96 / 1.1))
     _draw_objects(axes, scene)
