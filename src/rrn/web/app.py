@@ -10,11 +10,12 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import rrn
+from rrn.accuracy import ACCURACY
 from rrn.devices import find_device, host
 from rrn.errors import InputError
 from rrn.pretrained import from_pretrained, shipped
@@ -44,6 +45,7 @@ class PanelInfo(BaseModel):
     task: str
     title: str
     about: str
+    accuracy: str = Field(description="How good the shipped weights are; empty for others.")
     parameters: int
     steps: int
 
@@ -93,6 +95,7 @@ def create_app(
             task=name,
             title=PANELS[name].title,
             about=PANELS[name].about,
+            accuracy=ACCURACY[name] if weights[name] == name else "",
             parameters=sum(p.numel() for p in network.parameters()),
             steps=preset.steps,
         )

@@ -6,12 +6,18 @@ from rrn.tasks.babi.generator import generate_stories
 from rrn.tasks.babi.reader import read_babi
 from rrn.tasks.babi.stories import TASKS, cut
 from rrn.tasks.babi.vocabulary import (
+    GROUPS,
+    LIKE,
+    PLAIN_WORDS,
+    READ_AS,
     UNKNOWN_ID,
     UNKNOWN_WORD,
     WORD_IDS,
     WORDS,
     answer_id,
+    hint_for,
     nearest_known_words,
+    read_as,
     split_sentences,
     tokens,
     unknown_words,
@@ -79,3 +85,38 @@ def test_typed_text_is_split_into_sentences() -> None:
     ]
     assert split_sentences("John moved to the office …  ") == ["John moved to the office …"]
     assert split_sentences(" . ") == []
+
+
+def test_every_word_stands_in_one_group() -> None:
+    grouped = [word for words in GROUPS.values() for word in words.split()]
+    assert sorted(grouped) == sorted(PLAIN_WORDS.split())
+
+
+def test_everyday_words_are_read_as_words_of_babi() -> None:
+    known = set(PLAIN_WORDS.split())
+    assert all(set(meant.split()) <= known for meant in READ_AS.values())
+    assert not known & set(READ_AS), "a word that is known is left alone"
+    said, replaced = read_as("Mary Walked into the corridor and put down the ball. Where’s the ball?")
+    assert said == "Mary Went to the hallway and put down the football. Where is the football?"
+    assert dict(replaced) == {
+        "walked": "went", "into": "to", "corridor": "hallway", "ball": "football", "where's": "where is",
+    }  # fmt: skip
+    assert unknown_words(said) == []
+    assert read_as("Mary went to the kitchen.") == ("Mary went to the kitchen.", [])
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence", "hint"),
+    [
+        ("ofice", "Mary went to the ofice.", "did you mean 'office'?"),
+        ("wnet", "Mary wnet to the office.", "did you mean 'west' or 'went'?"),
+        ("anna", "Anna went to the office.", "it knows Mary, John, Sandra, Daniel, Bill, Fred, Jeff, Julie, Antoine …"),
+        ("book", "Mary took the book.", "it knows apple, football, milk, pajamas, box, chest, chocolate"),
+        ("garage", "Mary went to the garage.", "it knows bathroom, bedroom, kitchen"),
+        ("unicorn", "Where is the unicorn?", ""),
+    ],
+)
+def test_hints_are_near_in_spelling_or_meaning_or_not_made(word: str, sentence: str, hint: str) -> None:
+    assert hint_for(word, sentence).startswith(hint)
+    assert bool(hint) == bool(hint_for(word, sentence))
+    assert not {word for like in LIKE.values() for word in like.split()} & {*PLAIN_WORDS.split(), *READ_AS}

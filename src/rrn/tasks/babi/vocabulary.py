@@ -29,6 +29,58 @@ ANSWER_LISTS = (
 )
 """Answers of several words, joined by commas, each of which counts as one word."""
 
+GROUPS = {
+    "people": "mary john sandra daniel bill fred jeff julie antoine jason sumit yann he she they",
+    "places": "bathroom bedroom kitchen hallway garden office cinema park school",
+    "things": "apple football milk pajamas box chest chocolate chocolates container suitcase objects",
+    "animals": "bernhard brian emily gertrude greg jessica julius lily winona "
+    "cat cats frog lion mice mouse rhino sheep swan wolf wolves",
+    "going": "went moved journeyed travelled go back",
+    "taking and putting down": "took got get grabbed picked up carrying dropped discarded left put down",
+    "giving": "gave give handed passed received",
+    "time": "yesterday morning afternoon evening this then afterwards after following before",
+    "where from where": "above below north south east west right from in inside there",
+    "shapes, colours and sizes": "rectangle sphere square triangle blue gray green pink red white yellow color bigger "
+    "fit fits",
+    "feelings": "afraid bored hungry thirsty tired",
+    "numbers": "none one two three many",
+    "small words": "a and are did do does either how is longer maybe no not nothing of or than that the to was what "
+    "where who why will yes you",
+}
+"""The same words for people to read; animals have names of their own."""
+
+_MEANS = {
+    "went": "walked walks ran runs rushed rushes hurried hurries strolled wandered headed heads drove drives came "
+    "comes goes returns moves travels journeys jogged raced marched",
+    "took": "takes grabs gets collected collects fetched fetches lifted",
+    "bathroom": "toilet restroom washroom lavatory",
+    "hallway": "hall corridor",
+    "garden": "yard backyard",
+    "cinema": "movies movie_theater movie_theatre",
+    "football": "ball soccer_ball",
+    "put down": "set_down laid_down lays_down puts_down puts placed",
+    "dropped": "drops released let_go_of threw_away",
+    "went to": "entered enters",
+    "afraid": "scared frightened",
+}
+READ_AS = {word.replace("_", " "): meant for meant, words in _MEANS.items() for word in words.split()} | {
+    "returned": "went back", "traveled": "travelled", "into": "to", "picks": "picked", "obtained": "got",
+    "leaves": "left", "gives": "gave", "hands": "handed", "passes": "passed", "receives": "received",
+    "holding": "carrying", "pyjamas": "pajamas", "grey": "gray", "colour": "color", "larger": "bigger",
+    "where's": "where is", "what's": "what is", "who's": "who is", "isn't": "is not", "sleepy": "tired",
+}  # fmt: skip
+"""Everyday words, and what bAbI says for them: they are read so before the network sees them."""
+
+LIKE = {
+    "places": "room house home lounge attic basement cellar garage street shop store library restaurant station "
+    "beach forest city town car",
+    "things": "book pen cup glass bottle key keys bag phone hat coat shoe shoes plate bread cake water juice toy",
+    "animals": "dog horse cow pig bird duck bear tiger elephant rabbit",
+    "shapes, colours and sizes": "circle cube black brown orange purple small smaller big large",
+    "going": "flew swam crawled climbed",
+}
+"""Words that bAbI has no other for, by the group that it would stand in."""
+
 WORDS: tuple[str, ...] = (UNKNOWN_WORD, *PLAIN_WORDS.split(), *ANSWER_LISTS.split())
 WORD_IDS = {word: number for number, word in enumerate(WORDS)}
 
@@ -52,9 +104,49 @@ def unknown_words(sentence: str) -> list[str]:
     return [word for word in dict.fromkeys(tokens(sentence)) if word not in WORD_IDS]
 
 
-def nearest_known_words(word: str, count: int = 3) -> list[str]:
-    """Words of the vocabulary spelt most like this one, nearest first; none if none is near."""
-    return difflib.get_close_matches(word.lower(), PLAIN_WORDS.split(), n=count, cutoff=0.5)
+def read_as(sentence: str) -> tuple[str, list[tuple[str, str]]]:
+    """The sentence with everyday words put into bAbI's (`READ_AS`), and which were: ``("walked", "went")``, …"""
+    replaced: dict[str, str] = {}
+
+    def put(match: re.Match[str]) -> str:
+        meant = READ_AS[match[0].lower()]
+        replaced[match[0].lower()] = meant
+        return meant.capitalize() if match[0][0].isupper() else meant
+
+    return _READ_AS.sub(put, sentence.replace("’", "'")), list(replaced.items())
+
+
+_READ_AS = re.compile(rf"\b({'|'.join(sorted(map(re.escape, READ_AS), key=len, reverse=True))})\b", re.IGNORECASE)
+
+
+def nearest_known_words(word: str, count: int = 3, alike: float = 0.75) -> list[str]:
+    """Words of the vocabulary spelt nearly as this one, nearest first; none if none is near."""
+    return difflib.get_close_matches(word.lower(), PLAIN_WORDS.split(), n=count, cutoff=alike)
+
+
+def written(group: str) -> list[str]:
+    """The words of one of the `GROUPS` as they are written: names with a capital."""
+    return [word.capitalize() if word in _NAMES.split() else word for word in GROUPS[group].split()]
+
+
+_NAMES = (
+    "mary john sandra daniel bill fred jeff julie antoine jason sumit yann bernhard brian emily gertrude greg jessica "
+    "julius lily winona"
+)
+
+
+def hint_for(word: str, sentence: str) -> str:
+    """What to write instead of a word that is not known: one spelt alike, or those of its group; or nothing."""
+    group = next((title for title, like in LIKE.items() if word.lower() in like.split()), None)
+    if group is None and re.search(rf"\b{re.escape(word.capitalize())}\b", sentence):
+        group = "people"
+    near = nearest_known_words(word, alike=0.75 if group is None else 0.8)
+    if near:
+        return f"did you mean {' or '.join(repr(known) for known in near)}?"
+    if group is None:
+        return ""
+    known = written(group)
+    return f"it knows {', '.join(known[:9])}{' …' * (len(known) > 9)}"
 
 
 def split_sentences(text: str) -> list[str]:

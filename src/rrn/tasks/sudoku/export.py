@@ -23,14 +23,21 @@ _SUMMED = ((5,), (3, 4), (1, 2), (2, 4), (4,), (2,))
 
 
 class _AllCandidates(Groups):
-    """`candidate_groups` of so many puzzles, summed along the axes of the grid instead of by an index."""
+    """`candidate_groups` of so many puzzles, summed along the axes of the grid instead of by an index.
 
-    def __init__(self, puzzles: int) -> None:
+    ``listening`` (puzzles, 6) is 1 for the kinds of groups that a puzzle's candidates hear; unset: all.
+    """
+
+    def __init__(self, puzzles: int, listening: Tensor | None = None) -> None:
         self.puzzles, self.num_nodes, self.counts = puzzles, puzzles * 729, tuple(candidate_groups()[1].tolist())
+        self.listening = listening
 
     def sums(self, values: Tensor) -> Tensor:
         parts = values.view(self.puzzles, 3, 3, 3, 3, 9, -1).chunk(len(_SUMMED), dim=-1)
         sums = [part.sum(axes, keepdim=True).expand_as(part) for part, axes in zip(parts, _SUMMED, strict=True)]
+        if self.listening is not None:
+            heard = self.listening.view(self.puzzles, 1, 1, 1, 1, 1, len(_SUMMED)).unbind(-1)
+            sums = [part * share[..., None] for part, share in zip(sums, heard, strict=True)]
         return torch.cat(sums, dim=-1).view_as(values)
 
 
@@ -41,10 +48,12 @@ class _Program(nn.Module):
             raise InputError("network: only the network on the candidate graph (the preset 'sudoku') can be exported")
         self.network, self.steps = network, steps
 
-    def run(self, puzzle: Tensor, state: State | None) -> tuple[Tensor, State]:
+    def run(self, puzzle: Tensor, state: State | None, listening: Tensor | None = None) -> tuple[Tensor, State]:
         given, still_open = what_givens_say(puzzle)
         x = still_open.to(next(self.network.parameters()).dtype).view(-1, 1)
-        outputs, state = self.network.rrn.run(x, _AllCandidates(puzzle.shape[0]), steps=self.steps, state=state)
+        outputs, state = self.network.rrn.run(
+            x, _AllCandidates(puzzle.shape[0], listening), steps=self.steps, state=state
+        )
         known = torch.where(given, CERTAIN, -CERTAIN).to(outputs.dtype)
         logits = torch.where(still_open, outputs.view(self.steps, *still_open.shape), known)
         return logits.view(self.steps, puzzle.shape[0], 81, 9), state
@@ -60,6 +69,17 @@ class _Step(_Program):
     def forward(self, puzzle: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         outputs, after = self.run(puzzle, State.of(part.flatten(0, 1) for part in state))
         return outputs[0], *(part.view(puzzle.shape[0], 729, -1) for part in after.parts())
+
+
+class ListeningStep(_Program):
+    """A step in which each puzzle hears only some kinds of groups."""
+
+    def forward(self, puzzle: Tensor, listening: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        outputs, after = self.run(puzzle, State.of(part.flatten(0, 1) for part in state), listening)
+        return outputs[0], *(part.view(puzzle.shape[0], 729, -1) for part in after.parts())
+
+    def start(self, puzzles: int) -> tuple[Tensor, ...]:
+        return _Start(self.network)(torch.zeros(puzzles, 81, dtype=torch.long))
 
 
 class _Run(_Program):
@@ -80,6 +100,16 @@ def step_program(network: nn.Module) -> ExportedProgram:
     state = _Start(network)(EXAMPLE)
     dynamic: dict[str, Dimensions | tuple[Dimensions, ...]] = {"puzzle": PUZZLES, "state": (PUZZLES,) * len(state)}
     return export_program(_Step(network), {"puzzle": EXAMPLE, "state": state}, dynamic)
+
+
+def listening_program(network: nn.Module) -> ExportedProgram:
+    """One step with a further input ``listening``: (puzzles, 6), 1 for the kinds of groups that a puzzle hears."""
+    step = ListeningStep(network)
+    state = step.start(len(EXAMPLE))
+    inputs: dict[str, Tensor | tuple[Tensor, ...]] = {"puzzle": EXAMPLE, "state": state}
+    inputs["listening"] = torch.ones(len(EXAMPLE), len(_SUMMED))
+    dynamic: dict[str, Dimensions | tuple[Dimensions, ...]] = {"puzzle": PUZZLES, "listening": PUZZLES}
+    return export_program(step, inputs, {**dynamic, "state": (PUZZLES,) * len(state)})
 
 
 def run_program(network: nn.Module, steps: int) -> ExportedProgram:

@@ -14,14 +14,14 @@ from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed, Step, Steps, be
 from rrn.web.pool import Pool, answer
 
 EXAMPLES = {
-    "Five persons": "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 years younger than Bob. Dan is 31 years older "
+    "Five people": "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 years younger than Bob. Dan is 31 years older "
     "than Cleo. Eve is 12 years younger than Dan. How old is Eve?",
     "A family": "Grandma is 81. Grandma is 27 years older than Mum. Mum is 3 years younger than Dad. Dad is 29 years "
     "older than Zoe. Zoe is 4 years older than Max. How old is Max?",
     "Seven differences": "Ada is 5. Ben is 40 older than Ada. Cid is 13 younger than Ben. Dot is 50 older than Cid. "
     "Eli is 21 younger than Dot. Fay is as old as Eli. Gus is 30 younger than Fay. Hal is 9 older than Gus. "
     "How old is Hal?",
-    "Facts that contradict": "Ann is 20. Bob is 4 older than Ann. Ann is 1 older than Bob. How old is Bob?",
+    "Facts that contradict each other": "Ann is 20. Bob is 4 older than Ann. Ann is 1 older than Bob. How old is Bob?",
 }
 
 
@@ -31,7 +31,7 @@ class AskRequest(Request):
     story: Annotated[str, Field(max_length=limits.STORY_CHARACTERS)] = Field(
         description="Facts such as 'Ann is 20.', 'Ann is 4 older than Bob.', 'Ann is as old as Bob.', and at the end "
         "the question: 'How old is Bob?'",
-        examples=[EXAMPLES["Five persons"]],
+        examples=[EXAMPLES["Five people"]],
     )
     steps: Steps = None
     seed: Seed = Field(default=0, description="Of the made-up persons that fill a short story up to eight facts.")
@@ -65,7 +65,7 @@ def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[s
 
 
 def warm_up(network: nn.Module) -> None:
-    _ask(network, 2, AskRequest(story=EXAMPLES["Five persons"]))
+    _ask(network, 2, AskRequest(story=EXAMPLES["Five people"]))
 
 
 def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:

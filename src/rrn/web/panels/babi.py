@@ -14,7 +14,7 @@ from rrn.presets import Preset
 from rrn.tasks.babi.generator import generate_stories
 from rrn.tasks.babi.predict import Asked, predict
 from rrn.tasks.babi.stories import TASKS
-from rrn.tasks.babi.vocabulary import split_sentences
+from rrn.tasks.babi.vocabulary import GROUPS, READ_AS, split_sentences, written
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Step, Steps, best_guesses
 from rrn.web.pool import Pool, answer
@@ -57,6 +57,24 @@ class Example(BaseModel):
     facts: str
     question: str
     answer: str
+
+
+class WordGroup(BaseModel):
+    title: str
+    words: list[str]
+
+
+class Words(BaseModel):
+    groups: list[WordGroup]
+    read_as: list[tuple[str, str]] = Field(description="Everyday words, and the words that they are read as.")
+
+
+def known_words() -> Words:
+    """What the network can read."""
+    return Words(
+        groups=[WordGroup(title=title, words=written(title)) for title in GROUPS],
+        read_as=list(READ_AS.items()),
+    )
 
 
 def read_story(request: AskRequest) -> tuple[list[str], str]:
@@ -112,6 +130,10 @@ def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
     async def ask(request: AskRequest) -> Response:
         """The answer after every step; and how much each fact mattered, found by leaving it out."""
         return await answer(pool, _ask, network, preset.steps, request)
+
+    @api.get("/words", summary="The words that the network knows")
+    async def words() -> Words:
+        return known_words()
 
     @api.get("/examples", response_model=list[Example], responses=REFUSALS, summary="A story of each of the 20 tasks")
     async def examples(number: Annotated[int, Query(ge=0, le=LARGEST_EXAMPLE)] = 0) -> Response:

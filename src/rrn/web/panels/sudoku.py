@@ -11,6 +11,7 @@ from rrn.errors import InputError
 from rrn.presets import Preset
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import CELLS, describe_clash, grid_to_line, line_to_grid
+from rrn.tasks.sudoku.heard import GROUPS, heard
 from rrn.tasks.sudoku.outcome import work_out
 from rrn.tasks.sudoku.predict import solve
 from rrn.tasks.sudoku.text import entries
@@ -69,9 +70,25 @@ class SolveResponse(BaseModel):
     puzzles: list[SolvedPuzzle]
 
 
+class HeardRequest(Request):
+    """A step of the first start of one puzzle."""
+
+    puzzle: Puzzle = Field(examples=[EXAMPLES[0]])
+    step: Annotated[int, Field(ge=1, le=limits.SUDOKU_STEPS)]
+
+
+class HeardResponse(BaseModel):
+    groups: list[str]
+    heard: list[list[float]] = Field(
+        description="81 cells × groups: how far the cell's belief after the step would be another without the messages "
+        "that it got in that step from the group; half the sum of the differences of its nine probabilities."
+    )
+
+
 class Example(BaseModel):
     name: str
     puzzle: str
+    solvable: bool
 
 
 def read_puzzle(text: str, name: str) -> np.ndarray:
@@ -130,15 +147,19 @@ def _solve(network: nn.Module, request: SolveRequest) -> dict[str, Any]:
     return {"puzzles": rows}
 
 
-def _examples() -> list[dict[str, str]]:
-    easy = [
-        {"name": f"{81 - puzzle.count('.')} givens, no. {n}", "puzzle": puzzle} for n, puzzle in enumerate(EXAMPLES, 1)
+def _heard(network: nn.Module, request: HeardRequest) -> dict[str, Any]:
+    found = heard(network, read_puzzle(request.puzzle, "The puzzle"), request.step)
+    return {"groups": list(GROUPS), "heard": np.round(found.astype(float), 4).tolist()}
+
+
+def examples() -> list[Example]:
+    """Puzzles to begin with, the first of which the page opens with."""
+    few = [
+        Example(name=f"{81 - puzzle.count('.')} givens, no. {n}", puzzle=puzzle, solvable=True)
+        for n, puzzle in enumerate(EXAMPLES, 1)
     ]
-    return [
-        *easy,
-        {"name": "Extreme: needs search", "puzzle": EXTREME},
-        {"name": "One that fails: no solution exists", "puzzle": IMPOSSIBLE},
-    ]
+    extreme = Example(name="Extreme: needs search", puzzle=EXTREME, solvable=True)
+    return [*few, extreme, Example(name="One that fails: no solution exists", puzzle=IMPOSSIBLE, solvable=False)]
 
 
 def warm_up(network: nn.Module) -> None:
@@ -154,8 +175,13 @@ def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
         """Every step of every puzzle, in one response."""
         return await answer(pool, _solve, network, request)
 
+    @api.post("/heard", response_model=HeardResponse, responses=REFUSALS | MALFORMED, summary="Who cells listen to")
+    async def who_is_heard(request: HeardRequest) -> Response:
+        """What each cell owes to its own digits, its row, its column and its box, after a step of the first start."""
+        return await answer(pool, _heard, network, request)
+
     @api.get("/examples", summary="Puzzles to begin with")
-    async def examples() -> list[Example]:
-        return [Example(**example) for example in _examples()]
+    async def puzzles_to_begin_with() -> list[Example]:
+        return examples()
 
     return api

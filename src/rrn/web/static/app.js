@@ -1,6 +1,6 @@
 // The tabs. A panel's module is loaded when its tab is first opened.
 
-import { get } from "./api.js";
+import { panels as loadPanels } from "./backend.js";
 import { h } from "./dom.js";
 import { readAddress, writeAddress } from "./share.js";
 
@@ -19,7 +19,7 @@ let current = null;
 async function start() {
   let panels;
   try {
-    panels = await get("api/panels");
+    panels = await loadPanels();
   } catch (error) {
     main.replaceChildren(h("p", { class: "verdict bad", role: "alert" }, error.message));
     return;

@@ -29,4 +29,6 @@ export const percent = (p) => {
   return `${value === 100 || value === 0 ? value.toFixed(0) : value.toFixed(1)}\u00a0%`;
 };
 
+export const counted = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+
 export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

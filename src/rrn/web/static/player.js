@@ -1,4 +1,4 @@
-// Play, pause, step, and a slider over steps.
+// Play, pause, step, a slider over steps, and how fast.
 
 import { calm, h, s } from "./dom.js";
 
@@ -9,8 +9,10 @@ const ICONS = {
   next: "M7 4v16l10-8zM17 4h2v16h-2z",
 };
 const SHOW_ALL = 9000;
-const SLOWEST = 450;
+const SLOWEST = 600;
 const QUICKEST = 70;
+const SPEEDS = [0.25, 0.5, 1, 2, 4];
+let speed = 1;
 
 function iconButton(icon, label, onclick) {
   const path = s("path", { d: ICONS[icon] });
@@ -50,6 +52,19 @@ export class Player {
       },
     });
     this.output = h("output", { class: "step" });
+    this.speed = h(
+      "select",
+      {
+        class: "speed",
+        "aria-label": "Speed",
+        title: "Speed",
+        onchange: () => {
+          speed = Number(this.speed.value);
+          if (this.playing) this.play();
+        },
+      },
+      SPEEDS.map((value) => h("option", { value, selected: value === speed }, `${value}×`)),
+    );
     this.element = h(
       "div",
       { class: "player", role: "group", "aria-label": "Steps", hidden: true },
@@ -58,6 +73,7 @@ export class Player {
       iconButton("next", "One step on", () => this.nudge(1)),
       this.slider,
       this.output,
+      this.speed,
     );
   }
 
@@ -65,15 +81,17 @@ export class Player {
     return this.#timer !== null;
   }
 
-  load(last, { autoplay = true } = {}) {
+  load(last) {
     this.pause();
     this.last = last;
     this.slider.max = last;
     this.element.hidden = false;
-    if (autoplay && !calm()) {
+    this.speed.value = speed;
+    if (calm()) this.go(last);
+    else {
       this.go(this.first);
       this.play();
-    } else this.go(last);
+    }
   }
 
   clear() {
@@ -96,13 +114,14 @@ export class Player {
   }
 
   play() {
+    this.pause();
     if (this.step >= this.last) this.go(this.first);
     const pace = Math.min(Math.max(SHOW_ALL / (this.last - this.first + 1), QUICKEST), SLOWEST);
     this.playButton.show("pause", "Pause");
     this.#timer = setInterval(() => {
       this.go(this.step + 1);
       if (this.step >= this.last) this.pause();
-    }, pace);
+    }, pace / speed);
   }
 
   pause() {

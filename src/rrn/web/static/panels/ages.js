@@ -1,13 +1,28 @@
 // Ages: facts in words, and the age after each step.
 
-import { Latest, get, post } from "../api.js";
+import { ages as backend } from "../backend.js";
 import { barChart } from "../chart.js";
-import { h, labelled } from "../dom.js";
-import { stepsTable, verdict } from "../parts.js";
+import { counted, h, labelled } from "../dom.js";
+import { Latest } from "../latest.js";
+import { about, stepsTable, verdict } from "../parts.js";
 import { Player } from "../player.js";
 import { shareButton, writeAddress } from "../share.js";
 
 const AGES = 100;
+const NAMES = ["Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal"];
+
+// A riddle of five to eight people, each with an age between 0 and 99, asked about one who is far from the age given.
+function riddle() {
+  const count = 5 + Math.floor(Math.random() * (NAMES.length - 4));
+  const people = NAMES.slice(0, count).map((name) => ({ name, age: Math.floor(Math.random() * AGES) }));
+  const facts = people.slice(1).map((person, k) => {
+    const other = people[Math.random() < 0.8 ? k : Math.floor(Math.random() * (k + 1))];
+    const gap = person.age - other.age;
+    if (!gap) return `${person.name} is as old as ${other.name}.`;
+    return `${person.name} is ${counted(Math.abs(gap), "year")} ${gap > 0 ? "older" : "younger"} than ${other.name}.`;
+  });
+  return `${people[0].name} is ${people[0].age}. ${facts.join(" ")} How old is ${people.at(-1).name}?`;
+}
 
 export async function create(info, section) {
   const latest = new Latest();
@@ -27,7 +42,7 @@ export async function create(info, section) {
   let chart = null;
 
   section.append(
-    h("p", { class: "about" }, info.about, " ", h("span", { class: "size" }, `${info.parameters.toLocaleString("en")} parameters.`)),
+    about(info),
     h(
       "div",
       { class: "columns" },
@@ -36,14 +51,20 @@ export async function create(info, section) {
         { class: "board" },
         labelled("Example", choice),
         labelled("Facts, and at the end the question", story),
-        h("p", { class: "hint" }, "Facts look like: Ann is 20. Ann is 4 years older than Bob. Bob is as old as Cleo. The question: How old is Cleo? Eight persons at most, ages from 0 to 99."),
-        h("div", { class: "buttons" }, askButton, shareButton()),
+        h("p", { class: "hint" }, "Facts look like: Ann is 20. Ann is 4 years older than Bob. Bob is as old as Cleo. The question: How old is Cleo? Eight people at most, ages from 0 to 99."),
+        h("div", { class: "buttons" }, askButton, h("button", { type: "button", onclick: surprise }, "Surprise me"), shareButton()),
       ),
       h("div", { class: "side" }, told.element, player.element, place),
     ),
   );
-  const examples = await get("api/ages/examples");
+  const examples = await backend.examples();
   for (const example of examples) choice.append(h("option", { value: example.story }, example.name));
+
+  function surprise() {
+    story.value = riddle();
+    choice.value = story.value;
+    ask();
+  }
 
   function showStep(step) {
     table.mark(step);
@@ -56,7 +77,7 @@ export async function create(info, section) {
     writeAddress(info.task, shared());
     told.plain("Thinking …");
     try {
-      found = await latest.run((signal) => post("api/ages/ask", { story: story.value }, signal));
+      found = await latest.run((signal) => backend.ask({ story: story.value }, signal));
       if (!found) return;
       const choose = (step) => {
         player.pause();
@@ -65,7 +86,7 @@ export async function create(info, section) {
       table = stepsTable(found.steps, `${found.truth}`, choose);
       chart = barChart(AGES, `How probable each age of ${found.person} is, in percent`, "age");
       place.replaceChildren(h("h2", {}, `How old is ${found.person}? Probability in %`), chart.element, table.element);
-      const far = `${found.differences} difference${found.differences === 1 ? "" : "s"} away from the age given.`;
+      const far = `${counted(found.differences, "difference")} away from the age given.`;
       if (found.answer === found.truth) told.good(`${found.person} is ${found.answer}`, `Right; ${far}`);
       else told.bad(`${found.person} is ${found.answer}, says the network`, `Wrong: the facts make it ${found.truth}; ${far}`);
       player.load(found.steps.length);

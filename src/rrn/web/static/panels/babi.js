@@ -1,12 +1,15 @@
 // bAbI: a story and a question; the answer after each step, and the facts shaded by how much they mattered.
 
-import { Latest, get, post } from "../api.js";
+import { babi as backend } from "../backend.js";
 import { h, labelled, percent } from "../dom.js";
-import { stepsTable, verdict } from "../parts.js";
+import { Latest } from "../latest.js";
+import { about, stepsTable, verdict } from "../parts.js";
 import { Player } from "../player.js";
 import { shareButton, writeAddress } from "../share.js";
 
 const MATTERS = 0.005;
+const FIRST_TASK = "2"; // two supporting facts: the answer needs one fact after another
+const NUMBERS = 1000;
 
 export async function create(info, section) {
   const latest = new Latest();
@@ -17,12 +20,13 @@ export async function create(info, section) {
   const question = h("input", { type: "text", maxlength: 200, autocomplete: "off", onkeydown: (event) => event.key === "Enter" && ask() });
   const choice = h("select", { onchange: take });
   const askButton = h("button", { type: "button", class: "primary", onclick: ask }, "Ask");
+  const words = h("details", { class: "words", ontoggle: listWords }, h("summary", {}, "Words it knows"));
   let number = 0;
   let examples = [];
   let table = null;
 
   section.append(
-    h("p", { class: "about" }, info.about, " ", h("span", { class: "size" }, `${info.parameters.toLocaleString("en")} parameters.`)),
+    about(info),
     h(
       "div",
       { class: "columns" },
@@ -32,7 +36,8 @@ export async function create(info, section) {
         labelled("Example", choice),
         labelled("Facts, oldest first", facts),
         labelled("Question", question),
-        h("div", { class: "buttons" }, askButton, h("button", { type: "button", onclick: another }, "Another story"), shareButton()),
+        words,
+        h("div", { class: "buttons" }, askButton, h("button", { type: "button", onclick: surprise }, "Surprise me"), shareButton()),
       ),
       h("div", { class: "side" }, told.element, player.element, place),
     ),
@@ -40,8 +45,8 @@ export async function create(info, section) {
   await readExamples();
 
   async function readExamples() {
-    examples = await get(`api/babi/examples?number=${number}`);
-    const chosen = choice.value || "1";
+    examples = await backend.examples(number);
+    const chosen = choice.value || FIRST_TASK;
     choice.replaceChildren(...examples.map((example) => h("option", { value: `${example.task}` }, `${example.task}. ${example.title}`)));
     choice.value = chosen;
   }
@@ -56,10 +61,24 @@ export async function create(info, section) {
     ask();
   }
 
-  async function another() {
-    number = (number + 1) % 1000;
+  async function surprise() {
+    number = Math.floor(Math.random() * NUMBERS);
     await readExamples();
+    choice.value = examples[Math.floor(Math.random() * examples.length)].task;
     take();
+  }
+
+  async function listWords() {
+    if (!words.open || words.childElementCount > 1) return;
+    try {
+      const { groups, read_as } = await backend.words();
+      words.append(
+        h("dl", {}, groups.flatMap(({ title, words: list }) => [h("dt", {}, title), h("dd", {}, list.join(", "))])),
+        h("p", { class: "hint" }, "Other words that are read as one of these: ", read_as.map(([from, to]) => `${from} (${to})`).join(", "), "."),
+      );
+    } catch (error) {
+      words.append(h("p", {}, error.message));
+    }
   }
 
   async function ask() {
@@ -69,7 +88,7 @@ export async function create(info, section) {
     told.plain("Thinking …");
     try {
       const asked = { facts: facts.value, question: question.value };
-      const found = await latest.run((signal) => post("api/babi/ask", asked, signal));
+      const found = await latest.run((signal) => backend.ask(asked, signal));
       if (!found) return;
       const example = chosen();
       const known = example && example.facts === facts.value && example.question === question.value ? example.answer : null;

@@ -1,8 +1,9 @@
 // Pretty-CLEVR: click an object, choose jumps, and see where the network thinks they lead.
 
-import { Latest, get, post } from "../api.js";
-import { freshId, h, labelled, s } from "../dom.js";
-import { stepsTable, verdict } from "../parts.js";
+import { prettyClevr as backend } from "../backend.js";
+import { counted, freshId, h, labelled, s } from "../dom.js";
+import { Latest } from "../latest.js";
+import { about, stepsTable, verdict } from "../parts.js";
 import { Player } from "../player.js";
 import { shareButton, writeAddress } from "../share.js";
 
@@ -30,7 +31,7 @@ export async function create(info, section) {
   let table = null;
 
   section.append(
-    h("p", { class: "about" }, info.about, " ", h("span", { class: "size" }, `${info.parameters.toLocaleString("en")} parameters.`)),
+    about(info),
     h(
       "div",
       { class: "columns" },
@@ -46,7 +47,7 @@ export async function create(info, section) {
         h("div", { class: "field" }, labelled("Jumps", jumps), jumpsShown),
         labelled("Name the start by", by),
         h("p", { class: "check" }, truePath, h("label", { for: truePath.id }, "Show the true path")),
-        h("div", { class: "buttons" }, h("button", { type: "button", class: "primary", onclick: newScene }, "New scene"), shareButton()),
+        h("div", { class: "buttons" }, h("button", { type: "button", class: "primary", onclick: surprise }, "Surprise me"), shareButton()),
         told.element,
         player.element,
         place,
@@ -54,13 +55,24 @@ export async function create(info, section) {
     ),
   );
 
-  async function newScene() {
-    await openScene(Math.floor(Math.random() * 1e6));
+  async function surprise() {
+    start = Math.floor(Math.random() * 8);
+    jumps.value = 3 + Math.floor(Math.random() * (MOST_JUMPS - 2));
+    await visit(Math.floor(Math.random() * backend.scenes));
+  }
+
+  async function visit(seed) {
+    try {
+      await openScene(seed);
+    } catch (error) {
+      told.bad("No scene", error.message);
+      return;
+    }
     await ask();
   }
 
   async function openScene(seed) {
-    scene = await get(`api/pretty-clevr/scene?seed=${seed}`);
+    scene = await backend.scene(seed);
     found = null;
     start = Math.min(start, scene.objects.length - 1);
     pathLayer = s("g", { class: "path", "aria-hidden": "true" });
@@ -146,7 +158,7 @@ export async function create(info, section) {
     const name = by.value === "colour" ? object.colour : object.shape;
     try {
       const asked = { seed: scene.seed, start: name, jumps: count };
-      const result = await latest.run((signal) => post("api/pretty-clevr/ask", asked, signal));
+      const result = await latest.run((signal) => backend.ask(asked, signal));
       if (!result) return;
       found = result;
       table = stepsTable(found.steps, found.truth, (step) => {
@@ -154,7 +166,7 @@ export async function create(info, section) {
         player.go(step);
       });
       place.replaceChildren(table.element);
-      const asking = `${name}, ${count} jump${count === 1 ? "" : "s"}`;
+      const asking = `${name}, ${counted(count, "jump")}`;
       if (found.answer === found.truth) told.good(`${asking}: ${found.answer}`, "Right.");
       else told.bad(`${asking}: ${found.answer}`, `Wrong: it is ${found.truth}.`);
       drawPath();
@@ -178,13 +190,7 @@ export async function create(info, section) {
       start = within(input.get("start"), 0, 7, 0);
       jumps.value = within(input.get("jumps"), 0, MOST_JUMPS, 3);
       by.value = input.get("by") === "shape" ? "shape" : "colour";
-      try {
-        await openScene(within(input.get("seed"), 0, LARGEST_SEED, 7));
-      } catch (error) {
-        told.bad("No scene", error.message);
-        return;
-      }
-      await ask();
+      await visit(within(input.get("seed"), 0, LARGEST_SEED, 7));
     },
   };
 }

@@ -1,59 +1,42 @@
-// Sudoku: nine digits in each cell, sized by probability.
+// Sudoku: nine digits in each cell, sized by probability; and who a cell listens to.
 
-import { Latest, get, post } from "../api.js";
+import { sudoku as backend } from "../backend.js";
 import { lineChart } from "../chart.js";
-import { freshId, h, labelled, percent } from "../dom.js";
-import { verdict } from "../parts.js";
+import { counted, freshId, h, labelled, percent } from "../dom.js";
+import { CELLS, asText, boxOf, clashes, columnOf, disguise, readPuzzle, rowOf } from "../grid.js";
+import { Latest } from "../latest.js";
+import { about, bar, verdict } from "../parts.js";
 import { Player } from "../player.js";
 import { shareButton, writeAddress } from "../share.js";
 
-const CELLS = 81;
 const DECIDED = 0.5;
 const VISIBLE = 0.01;
 const STEPS = 128;
 const RESTARTS = 8;
-
-const rowOf = (cell) => Math.floor(cell / 9);
-const columnOf = (cell) => cell % 9;
-const boxOf = (cell) => 3 * Math.floor(rowOf(cell) / 3) + Math.floor(columnOf(cell) / 3);
-const seeEachOther = (a, b) =>
-  a !== b && (rowOf(a) === rowOf(b) || columnOf(a) === columnOf(b) || boxOf(a) === boxOf(b));
-
-// The cells that share a row, a column or a box with the same digit. 0 is empty.
-export function clashes(digits) {
-  const found = new Set();
-  for (let a = 0; a < CELLS; a++) {
-    for (let b = a + 1; b < CELLS; b++) {
-      if (digits[a] && digits[a] === digits[b] && seeEachOther(a, b)) found.add(a).add(b);
-    }
-  }
-  return found;
-}
-
-const asText = (digits) => digits.map((digit) => digit || ".").join("");
-
-function readPuzzle(text) {
-  const cells = [...text.replace(/[\s|+=-]/g, "")];
-  const wrong = cells.find((cell) => !/[0-9._]/.test(cell));
-  if (wrong) throw new Error(`“${wrong}” is neither a digit nor an empty cell (0, . or _).`);
-  if (cells.length !== CELLS) throw new Error(`These are ${cells.length} cells, but a puzzle has 81.`);
-  return cells.map((cell) => Number(cell) || 0);
-}
+const REST = 120; // milliseconds that a pointer rests before a cell is asked about
+const GROUPS = ["its own nine digits", "its row", "its column", "its box"]; // in the order of the backend
 
 class Grid {
-  constructor(onedit, onpaste, onenter) {
+  constructor({ onedit, onpaste, onenter, onpoint }) {
     this.onedit = onedit;
     this.onenter = onenter;
     this.at = 0;
     this.givens = Array(CELLS).fill(0);
     const hint = freshId("hint");
-    this.cells = Array.from({ length: CELLS }, (_, cell) => this.#makeCell(cell));
+    this.cells = Array.from({ length: CELLS }, (_, cell) => this.#makeCell(cell, onpoint));
     const rows = Array.from({ length: 9 }, (_, row) =>
       h("div", { role: "row", class: "row" }, this.cells.slice(9 * row, 9 * row + 9).map((cell) => cell.element)),
     );
     this.element = h(
       "div",
-      { class: "grid", role: "grid", "aria-label": "Sudoku", "aria-describedby": hint, onkeydown: (event) => this.#key(event) },
+      {
+        class: "grid",
+        role: "grid",
+        "aria-label": "Sudoku",
+        "aria-describedby": hint,
+        onkeydown: (event) => this.#key(event),
+        onpointerleave: (event) => event.pointerType !== "touch" && onpoint(null),
+      },
       rows,
     );
     this.element.addEventListener("paste", (event) => {
@@ -63,7 +46,7 @@ class Grid {
     this.hint = h("p", { class: "hint", id: hint }, "Arrows move, digits type, Delete clears, Enter solves. A puzzle of 81 characters can be pasted.");
   }
 
-  #makeCell(cell) {
+  #makeCell(cell, onpoint) {
     const digits = Array.from({ length: 9 }, (_, k) => h("span", { class: "digit", "aria-hidden": "true", hidden: true }, `${k + 1}`));
     const element = h(
       "div",
@@ -71,8 +54,12 @@ class Grid {
         role: "gridcell",
         class: `cell r${rowOf(cell)} c${columnOf(cell)}`,
         tabindex: cell ? -1 : 0,
-        onfocus: () => this.#stand(cell),
-        onclick: () => element.focus(),
+        onfocus: () => {
+          this.#stand(cell);
+          onpoint(cell);
+        },
+        onclick: () => element.focus({ preventScroll: true }),
+        onpointerenter: (event) => event.pointerType !== "touch" && onpoint(cell),
       },
       digits,
     );
@@ -131,6 +118,21 @@ class Grid {
     });
     return clashing;
   }
+
+  // Shades the groups of a cell by how much it heard from them; null takes the shades away.
+  shade(cell, heard) {
+    const most = heard ? Math.max(...heard, 1e-6) : 1;
+    this.cells.forEach(({ element }, other) => {
+      const shares = !heard || other === cell ? [] : [
+        rowOf(cell) === rowOf(other) && heard[1],
+        columnOf(cell) === columnOf(other) && heard[2],
+        boxOf(cell) === boxOf(other) && heard[3],
+      ].filter((share) => share !== false);
+      element.classList.toggle("asked", Boolean(heard) && other === cell);
+      element.classList.toggle("heard", shares.length > 0);
+      element.style.setProperty("--heard", shares.length ? (Math.max(...shares) / most).toFixed(3) : 0);
+    });
+  }
 }
 
 // The area of a digit is its probability. From 50 % on it moves to the middle of its cell.
@@ -146,29 +148,45 @@ function place(digit, k, p) {
 }
 
 const oneDigitEach = (answer) => [...answer].map((digit) => Array.from({ length: 9 }, (_, k) => Number(k + 1 === Number(digit))));
+const whereIs = (cell) => `Row ${rowOf(cell) + 1}, column ${columnOf(cell) + 1}`;
 
 function describe(cell, given, digit, chances, clashing) {
-  const where = `Row ${rowOf(cell) + 1}, column ${columnOf(cell) + 1}: `;
   const clash = clashing ? ", clashes" : "";
-  if (given) return `${where}${given}, given${clash}`;
+  if (given) return `${whereIs(cell)}: ${given}, given${clash}`;
   const most = Math.max(...chances);
-  if (!most) return `${where}empty`;
-  return `${where}${digit ? "" : "undecided, most probable "}${chances.indexOf(most) + 1}, ${percent(most)}${clash}`;
+  if (!most) return `${whereIs(cell)}: empty`;
+  return `${whereIs(cell)}: ${digit ? "" : "undecided, most probable "}${chances.indexOf(most) + 1}, ${percent(most)}${clash}`;
+}
+
+function legend() {
+  const sample = (kind, ...digits) => h("span", { class: `sample ${kind}`, "aria-hidden": "true" }, digits);
+  return h(
+    "ul",
+    { class: "legend", "aria-label": "Legend" },
+    h("li", {}, sample("", h("b", {}, "7"), h("small", {}, "2")), "size is probability"),
+    h("li", {}, sample("given", "5"), "given"),
+    h("li", {}, sample("clash", "4"), "red is a clash"),
+    h("li", {}, sample("listening"), "point at a cell: who it listens to"),
+  );
 }
 
 export async function create(info, section) {
-  const examples = await get("api/sudoku/examples");
+  const examples = await backend.examples();
   const latest = new Latest();
+  const asking = new Latest();
   const told = verdict();
   let givens = Array(CELLS).fill(0);
   let found = null;
   let chart = null;
   let clashCount = 0;
+  let pointed = null;
+  let resting = null;
 
-  const grid = new Grid(edit, paste, solve);
+  const grid = new Grid({ onedit: (digits) => setPuzzle(digits), onpaste: paste, onenter: solve, onpoint: point });
   const player = new Player(showStep, 0, (step) => (step > found.steps ? "Answer" : `Step ${step} of ${found.steps}`));
   const chartPlace = h("div", { class: "chart-place" });
-  const text = h("textarea", { class: "cells", rows: 3, spellcheck: "false", autocomplete: "off", maxlength: 1000 });
+  const listens = h("div", { class: "listens", role: "status", "aria-live": "polite" });
+  const text = h("textarea", { class: "cells", rows: 2, spellcheck: "false", autocomplete: "off", maxlength: 1000 });
   text.addEventListener("input", () => {
     if (!text.value.trim()) return;
     try {
@@ -193,24 +211,28 @@ export async function create(info, section) {
   );
 
   section.append(
-    h("p", { class: "about" }, info.about, " ", h("span", { class: "size" }, `${info.parameters.toLocaleString("en")} parameters.`)),
+    about(info),
     h(
       "div",
       { class: "columns" },
-      h("div", { class: "board" }, grid.element, player.element, pad, grid.hint),
+      h("div", { class: "board" }, grid.element, player.element, legend()),
       h(
         "div",
         { class: "side" },
-        labelled("Example", choice),
-        labelled("Or type or paste a puzzle", text),
         h(
           "div",
           { class: "buttons" },
           solveButton,
+          h("button", { type: "button", onclick: surprise }, "Surprise me"),
           h("button", { type: "button", onclick: () => setPuzzle(Array(CELLS).fill(0)) }, "Clear"),
           shareButton(),
         ),
         told.element,
+        listens,
+        labelled("Example", choice),
+        labelled("Or type or paste a puzzle", text),
+        pad,
+        grid.hint,
         chartPlace,
       ),
     ),
@@ -234,6 +256,7 @@ export async function create(info, section) {
     chart = null;
     chartPlace.replaceChildren();
     player.clear();
+    listen();
     solveButton.disabled = false;
     if (!keepText) text.value = digits.some(Boolean) ? asText(digits) : "";
     if (!keepChoice) choice.value = examples.some((example) => example.puzzle === asText(digits)) ? asText(digits) : "";
@@ -241,10 +264,6 @@ export async function create(info, section) {
     const wrong = grid.show(givens, null);
     if (wrong.size) told.bad("Clash", "Two equal digits share a row, a column or a box; they are marked.");
     else told.clear();
-  }
-
-  function edit(digits) {
-    setPuzzle(digits);
   }
 
   function paste(pasted) {
@@ -256,19 +275,69 @@ export async function create(info, section) {
     }
   }
 
+  function surprise() {
+    const solvable = examples.filter((example) => example.solvable);
+    setPuzzle(disguise(readPuzzle(solvable[Math.floor(Math.random() * solvable.length)].puzzle)));
+    solve();
+  }
+
   function showStep(step) {
     const answered = step > found.steps;
     const shown = answered ? oneDigitEach(found.answer) : step ? found.probabilities[step - 1] : null;
     clashCount = grid.show(givens, shown).size;
     chart.mark(Math.min(step, found.steps));
     if (answered) sayHow();
+    listen();
+  }
+
+  function point(cell) {
+    clearTimeout(resting);
+    pointed = cell;
+    resting = setTimeout(listen, REST);
+  }
+
+  // Says who the cell pointed at listens to at the step shown.
+  async function listen() {
+    const cell = pointed;
+    const step = found ? Math.min(player.step, found.steps) : 0;
+    if (cell === null || !step) {
+      asking.drop();
+      grid.shade(null, null);
+      listens.replaceChildren();
+      return;
+    }
+    if (givens[cell]) {
+      grid.shade(cell, [0, 0, 0, 0]);
+      listens.replaceChildren(h("p", {}, `${whereIs(cell)} is given: it tells the others and listens to nobody.`));
+      return;
+    }
+    if (found.starts > 1) {
+      grid.shade(null, null);
+      listens.replaceChildren(h("p", {}, "Who listened to whom is shown for puzzles that the first start solves."));
+      return;
+    }
+    try {
+      const answer = await asking.run((signal) => backend.heard({ puzzle: asText(givens), step }, signal));
+      if (!answer || pointed !== cell) return;
+      const heard = answer.heard[cell];
+      const order = heard.map((_, group) => group).sort((a, b) => heard[b] - heard[a]);
+      const chances = found.probabilities[step - 1][cell];
+      const most = Math.max(...chances);
+      grid.shade(cell, heard);
+      listens.replaceChildren(
+        h("p", {}, h("strong", {}, `${whereIs(cell)}, step ${step}: ${chances.indexOf(most) + 1} at ${percent(most)}.`), " How far that belief would be another without what it just heard from"),
+        h("ul", {}, order.map((group) => h("li", {}, h("span", {}, GROUPS[group]), bar(heard[group]), percent(heard[group])))),
+      );
+    } catch (error) {
+      listens.replaceChildren(h("p", {}, error.message));
+    }
   }
 
   function sayHow() {
     const failed = found.starts === 2 ? "the first" : `the ${found.starts - 1} before it`;
     const start = found.starts > 1 ? ` of start ${found.starts}; ${failed} failed` : "";
     if (found.solved) {
-      told.good("Solved", `In ${found.steps} step${found.steps === 1 ? "" : "s"}${start}. Every row, column and box holds each digit once.`);
+      told.good("Solved", `In ${counted(found.steps, "step")}${start}. Every row, column and box holds each digit once.`);
       return;
     }
     const marked = clashCount ? ` ${clashCount} cells clash; they are marked.` : "";
@@ -281,6 +350,7 @@ export async function create(info, section) {
   }
 
   async function solve() {
+    latest.drop();
     try {
       if (text.value.trim()) {
         const digits = readPuzzle(text.value);
@@ -297,30 +367,41 @@ export async function create(info, section) {
     player.clear();
     solveButton.disabled = true;
     told.plain("Thinking …");
+    bringIntoView();
     try {
       const asked = { puzzles: [asText(givens)], steps: STEPS, restarts: RESTARTS };
-      const result = await latest.run((signal) => post("api/sudoku/solve", asked, signal));
+      const result = await latest.run((signal) => backend.solve(asked, signal));
       if (!result) return;
-      found = result.puzzles[0];
-      if (found.status === "already solved") {
-        told.good("Already solved", found.reason);
-        solveButton.disabled = false;
-        return;
-      }
-      const given = givens.filter(Boolean).length;
-      const values = [given, ...found.decided];
-      const label = `Cells decided against steps: ${given} before the first step, ${values.at(-1)} after step ${found.steps}.`;
-      chart = lineChart(values, CELLS, label, "steps", (step) => {
-        player.pause();
-        player.go(step);
-      });
-      chartPlace.replaceChildren(h("h2", {}, "Cells decided"), chart.element);
-      told.plain("Thinking …", "The network's steps are being shown.");
-      player.load(found.steps + 1);
+      show(result.puzzles[0]);
     } catch (error) {
       told.bad("Not solved", error.message);
     }
     solveButton.disabled = false;
+  }
+
+  function show(outcome) {
+    if (outcome.status === "already solved") {
+      told.good("Already solved", outcome.reason);
+      return;
+    }
+    found = outcome;
+    const given = givens.filter(Boolean).length;
+    const values = [given, ...found.decided];
+    const label = `Cells decided against steps: ${given} before the first step, ${values.at(-1)} after step ${found.steps}.`;
+    chart = lineChart(values, CELLS, label, "steps", (step) => {
+      player.pause();
+      player.go(step);
+    });
+    chartPlace.replaceChildren(h("h2", {}, "Cells decided"), chart.element);
+    told.plain("Thinking …", "The network's steps are being shown.");
+    player.load(found.steps + 1);
+    bringIntoView();
+  }
+
+  // On a phone the button is below the grid.
+  function bringIntoView() {
+    const box = grid.element.getBoundingClientRect();
+    if (box.top < 0 || box.bottom > innerHeight) grid.element.scrollIntoView({ block: "start" });
   }
 
   const shared = () => (givens.some(Boolean) ? { puzzle: asText(givens) } : {});
@@ -333,7 +414,7 @@ export async function create(info, section) {
       if (puzzle === null) {
         if (givens.some(Boolean)) return;
         setPuzzle(readPuzzle(examples[0].puzzle));
-        choice.value = examples[0].puzzle;
+        solve();
         return;
       }
       if (puzzle === asText(givens) && found) return;
