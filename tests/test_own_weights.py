@@ -1,5 +1,6 @@
 """`RRN.save_pretrained` and `from_pretrained`: networks of your own, without a preset."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +101,33 @@ def test_weights_of_a_preset_are_pointed_to_their_loader() -> None:
         RRN.from_pretrained("ages")
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hidden": 10**5}, r"not the weights of this network: .* expected \[400000\]"),
+        ({"hidden": 10**9}, "not the settings of a network"),
+        ({"hidden": 10**30}, "not the settings of a network"),
+        ({"hidden": -3}, "not the settings of a network"),
+        ({"hidden": "6"}, "not the settings of a network"),
+        ({"hidden": None}, "not the settings of a network"),
+        ({"message_layers": 10**9}, "1,000,000,000 layers; at most 1,000 can be meant"),
+        ({"aggregate": ["sum"] * 100_000}, "not the settings of a network|not the weights of this network"),
+        ({"update": {"lstm": 1}}, "not the (settings|weights) of"),
+        ({"dropout": "much"}, "not the settings of a network"),
+    ],
+)
+def test_settings_that_are_not_the_networks_take_no_memory(
+    change: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    RRN(3, 6, 2, readout_layers=1).save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(InputError, match=message):
+        RRN.from_pretrained(tmp_path)
+
+
 def test_foreign_settings_are_named(tmp_path: Path) -> None:
     RRN(3, 6, 2).save_pretrained(tmp_path)
     (tmp_path / "config.json").write_text('{"depth": 3}')
-    with pytest.raises(InputError, match=r"config\.json: not the settings of a RRN .*depth"):
+    with pytest.raises(InputError, match=r"config\.json: not the settings of a network .*depth"):
         RRN.from_pretrained(tmp_path)

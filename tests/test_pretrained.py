@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def test_wrong_folders_are_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(InputError, match=r"config\.json: not the configuration of saved weights"):
         from_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text('{"task": "chess", "preset": {}}')
+    (tmp_path / "config.json").write_text('{"task": "chess", "preset": {}, "parameters": 1, "trained": {}}')
     with pytest.raises(InputError, match=r"config\.json: for the task 'chess', which this version does not know"):
         from_pretrained(tmp_path)
 
@@ -79,8 +80,88 @@ def test_damaged_weights_are_named(saved: tuple[Path, nn.Module, Preset]) -> Non
     with pytest.raises(InputError, match=r"model\.safetensors: not a file of weights"):
         from_pretrained(folder)
     save_pretrained(nn.Linear(2, 2), folder, preset, {})
-    with pytest.raises(InputError, match=r"model\.safetensors: not the weights of this network"):
+    with pytest.raises(
+        InputError, match=r"model\.safetensors: not the weights of this network: 'bias' is \[2\], expected"
+    ):
         from_pretrained(folder)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused(number: float, saved: tuple[Path, nn.Module, Preset]) -> None:
+    folder, network, preset = saved
+    next(network.parameters()).data.view(-1)[3] = number
+    save_pretrained(network, folder, preset, {})
+    with pytest.raises(InputError, match=r"model\.safetensors: '.*' holds numbers that are not finite"):
+        from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hidden": 10**9}, "hidden: expected at most 16,384, got 1000000000"),
+        ({"hidden": -3}, "hidden: expected at least 1, got -3"),
+        ({"hidden": "12"}, "hidden: expected a whole number, got '12'"),
+        ({"hidden": 2**14, "message_width": 2**14}, r"not the weights of this network: .* differ"),
+        ({"steps": None}, "steps: expected a whole number, got None"),
+        ({"network": "recurrent"}, "network: expected one of"),
+        ({"lr": float("nan")}, "lr: expected a number, got None"),
+    ],
+)
+def test_settings_are_checked_before_anything_is_built(
+    change: dict[str, object], message: str, saved: tuple[Path, nn.Module, Preset]
+) -> None:
+    """The widest that is in range would take gigabytes: it is compared with the weights first."""
+    path = saved[0] / "config.json"
+    config = json.loads(path.read_text())
+    config["preset"] |= change
+    path.write_text(json.dumps(config))
+    taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match=message) as refused:
+        from_pretrained(saved[0])
+    assert str(path.parent) in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - taken < 600_000  # kilobytes; imports of torch included
+
+
+def test_a_wide_network_loads_after_its_shapes_were_compared(tmp_path: Path) -> None:
+    preset = dataclasses.replace(tasks.find_preset("ages"), hidden=1040, message_width=8, update_width=8)
+    network = tasks.build_network(preset).eval()
+    save_pretrained(network, tmp_path, preset, {})
+    again, _ = from_pretrained(tmp_path)
+    assert {tensor.device.type for tensor in again.state_dict().values()} == {"cpu"}
+    batch = as_batch(held_out_questions(2))
+    with torch.no_grad():
+        assert torch.equal(again(batch, steps=1)[0], network(batch, steps=1)[0])
+
+
+def test_weights_of_another_task_are_refused(saved: tuple[Path, nn.Module, Preset]) -> None:
+    assert from_pretrained(saved[0], task="ages")[1].task == "ages"
+    with pytest.raises(InputError, match=r"for the task 'ages', not for 'sudoku'"):
+        from_pretrained(saved[0], task="sudoku")
+
+
+def test_a_folder_in_the_way_does_not_shadow_shipped_weights(
+    saved: tuple[Path, nn.Module, Preset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _, preset = saved
+    monkeypatch.chdir(folder.parent)
+    folder.rename("ages")
+    assert from_pretrained("ages")[1] != preset
+    assert from_pretrained("./ages")[1] == from_pretrained(Path("ages"))[1] == preset
+    Path("ages").rename("mine")
+    with pytest.raises(InputError, match=r"no weights 'mine': no such folder, though there is the folder \./mine,"):
+        from_pretrained("mine")
+    assert from_pretrained(Path("mine"))[1] == preset
+    monkeypatch.chdir("mine")
+    assert from_pretrained(".")[1] == preset
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "y/" * 3000, "a\0b", "", "\udc80", "owner/" + "z" * 3000])
+def test_names_of_all_kinds_are_refused_in_a_line(name: str) -> None:
+    with pytest.raises(InputError) as refused:
+        from_pretrained(name)
+    assert len(str(refused.value)) < 1000
+    assert "\n" not in str(refused.value)
 
 
 def test_settings_of_another_version_are_named(saved: tuple[Path, nn.Module, Preset]) -> None:
@@ -100,15 +181,21 @@ def test_a_hub_id_that_cannot_be_had_is_named(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(hub, "snapshot_download", offline)
     with pytest.raises(
-        InputError, match=r"somebody/weights: neither a folder nor to be had from the hub \(no network\)"
+        InputError, match=r"'somebody/weights': neither a folder nor to be had from the hub \(no network\)"
     ):
         from_pretrained("somebody/weights")
 
 
 def test_a_hub_id_is_fetched(saved: tuple[Path, nn.Module, Preset], monkeypatch: pytest.MonkeyPatch) -> None:
     hub = pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr(hub, "snapshot_download", lambda name, **_: str(saved[0]))
+    asked: dict[str, object] = {}
+    monkeypatch.setattr(hub, "snapshot_download", lambda name, **options: asked.update(options) or str(saved[0]))
     assert from_pretrained("somebody/weights")[1] == saved[2]
+    assert asked["revision"] is None
+    from_pretrained("somebody/weights", revision="1f2e3d")
+    assert asked["revision"] == "1f2e3d"
+    with pytest.raises(InputError, match="revision: weights from the hub have one, but 'ages' is a folder here"):
+        from_pretrained("ages", revision="1f2e3d")
 
 
 def test_shipped_names_load_and_a_folder_of_the_same_name_does_not_hide_them(

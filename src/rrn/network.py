@@ -278,15 +278,15 @@ class RRN(nn.Module):
         save_network(self, folder)
 
     @classmethod
-    def from_pretrained(cls, name: str | Path, **parts: nn.Module) -> Self:
+    def from_pretrained(cls, name: str | Path, *, revision: str | None = None, **parts: nn.Module) -> Self:
         """What `save_pretrained` wrote, ready to use: from a folder, or by the id of a repository on the hub.
 
-        ``parts`` are those of your own, as they were given to the constructor; their weights are in the file:
-        ``RRN.from_pretrained(folder, message=MyMessage(32))``.
+        ``revision`` fixes a commit of that repository. ``parts`` are those of your own, as they were given to the
+        constructor; their weights are in the file: ``RRN.from_pretrained(folder, message=MyMessage(32))``.
         """
         from rrn.pretrained import load_network
 
-        return load_network(cls, name, parts)
+        return load_network(cls, name, parts, revision)
 
     def _encode(self, x: Tensor) -> Tensor:
         return x if self.encoder is None else self.encoder(x)

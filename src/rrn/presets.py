@@ -77,6 +77,12 @@ def check_flags(options: Any) -> None:
             _fitting(value, hints[name], f"--{name.replace('_', '-')}")
 
 
+def widest(preset: "Preset") -> int:
+    """The largest of its settings that are widths of layers."""
+    hints = get_type_hints(type(preset), include_extras=True)
+    return max((getattr(preset, name) for name, hint in hints.items() if hint == Width), default=1)
+
+
 def _fitting(value: Any, hint: Any, name: str, allowed: Range | None = None) -> Any:
     kind, parts = get_origin(hint), get_args(hint)
 

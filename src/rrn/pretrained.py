@@ -2,23 +2,30 @@
 
 import dataclasses
 import json
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
 import safetensors.torch
+import torch
 from torch import Tensor, nn
 
 import rrn
-from rrn.errors import InputError
+from rrn.errors import InputError, blaming, quote, shorten
 from rrn.hints import needs_extra
 from rrn.network import RRN
-from rrn.presets import Preset
-from rrn.storage import write_atomically, write_json
+from rrn.presets import Preset, checked, widest
+from rrn.storage import read_bytes, write_atomically, write_json
 
 Network = TypeVar("Network", bound=RRN)
+Built = TypeVar("Built", bound=nn.Module)
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+CONFIG_BYTES = 1 << 20
+WIDE, MOST_LAYERS = 1024, 1000
 
 
 def save_pretrained(network: nn.Module, folder: str | Path, preset: Preset, trained: dict[str, Any]) -> None:
@@ -44,35 +51,67 @@ def settings(preset: Preset) -> dict[str, Any]:
     return {name: value.name if isinstance(value, Path) else value for name, value in values.items()}
 
 
-def from_pretrained(name: str | Path) -> tuple[nn.Module, Preset]:
+def from_pretrained(
+    name: str | Path, *, task: str | None = None, revision: str | None = None
+) -> tuple[nn.Module, Preset]:
     """The network, ready to use, and the preset it was trained with.
 
-    ``name`` is a folder, the name of weights that ship with the package (`shipped`), or the id of a repository on
-    the Hugging Face hub (``owner/name``; needs the extra ``hub``).
+    ``name`` is the name of weights that ship with the package (`shipped`); a folder, as a path or as text with a
+    separator in it (``./mine``); or the id of a repository on the Hugging Face hub (``owner/name``; needs the extra
+    ``hub``), of which ``revision`` fixes the commit. Weights of another task than ``task`` are refused.
     """
     from rrn.tasks import build_network
 
-    folder = _find(name)
+    folder = _find(name, revision)
     preset, _ = read_config(folder)
-    network = build_network(preset)
+    if task is not None and preset.task != task:
+        raise InputError(f"weights {str(name)!r}: for the task {preset.task!r}, not for {task!r}")
+    return _with_weights(lambda: build_network(preset), folder, widest(preset)), preset
+
+
+def _with_weights(build: Callable[[], Built], folder: Path, width: int) -> Built:
+    """The network that ``build`` makes, with the weights of a folder.
+
+    One whose settings ask for layers of more than `WIDE` units is built without memory first, to see that the weights
+    are its own before anything of their size is asked for.
+    """
+    first = torch.device("meta") if width > WIDE else nullcontext()
+    with blaming(f"{folder / CONFIG}: not the settings of a network"), first:
+        network = build()
+    _compare_shapes(network, folder / WEIGHTS)
+    if width > WIDE:
+        network = build()
     load_weights(network, folder)
-    return network.eval(), preset
+    return network.eval()
+
+
+def _compare_shapes(network: nn.Module, path: Path) -> None:
+    """What the header of a file of weights says of them, with what the network has room for."""
+    expected = {name: list(tensor.shape) for name, tensor in network.state_dict().items()}
+    with blaming(f"{path}: not a file of weights"), safetensors.safe_open(path, "pt") as file:
+        found = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+    wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+    if wrong:
+        raise InputError(
+            f"{path}: not the weights of this network: {quote(wrong[0])} is {found.get(wrong[0], 'missing')}, expected "
+            f"{expected.get(wrong[0], 'no such name')}; of {len(expected)} tensors {len(wrong)} differ"
+        )
 
 
 def load_weights(network: nn.Module, folder: Path) -> None:
     """Put the weights of a folder into a network of the same shape."""
-    try:
+    with blaming(f"{folder / WEIGHTS}: not the weights of this network"):
         network.load_state_dict(read_weights(folder))
-    except RuntimeError as error:
-        raise InputError(f"{folder / WEIGHTS}: not the weights of this network: {error}") from error
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights of a folder by name."""
-    try:
-        return safetensors.torch.load_file(folder / WEIGHTS)
-    except (safetensors.SafetensorError, OSError) as error:
-        raise InputError(f"{folder / WEIGHTS}: not the weights of this network: {error}") from error
+    """The weights of a folder by name, all of them finite numbers."""
+    with blaming(f"{folder / WEIGHTS}: not a file of weights"):
+        tensors = safetensors.torch.load_file(folder / WEIGHTS)
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise InputError(f"{folder / WEIGHTS}: {quote(name)} holds numbers that are not finite; train it again")
+    return tensors
 
 
 def save_network(network: RRN, folder: str | Path) -> None:
@@ -82,23 +121,24 @@ def save_network(network: RRN, folder: str | Path) -> None:
     write_json(Path(folder) / CONFIG, network.settings)
 
 
-def load_network(kind: type[Network], name: str | Path, parts: dict[str, nn.Module]) -> Network:
+def load_network(
+    kind: type[Network], name: str | Path, parts: dict[str, nn.Module], revision: str | None = None
+) -> Network:
     """Read what `save_network` wrote: see `RRN.from_pretrained`."""
-    folder = _find(name)
-    try:
-        config = json.loads((folder / CONFIG).read_text())
-        settings = {name: _typed(value) for name, value in config.items()}
-    except (OSError, ValueError, AttributeError) as error:
-        raise InputError(f"{folder / CONFIG}: not the settings of a network ({error})") from error
+    folder = _find(name, revision)
+    config = _read_json(folder / CONFIG, "the settings of a network")
+    settings: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in config.items()
+    }
     if "task" in settings:
         raise InputError(f"{name}: the weights of a preset; load them with rrn.pretrained.from_pretrained")
     _check_parts(kind, name, settings, parts)
-    try:
-        network = kind(**settings | parts)
-    except TypeError as error:
-        raise InputError(f"{folder / CONFIG}: not the settings of a {kind.__name__} ({error})") from error
-    load_weights(network, folder)
-    return network.eval()
+    layers = [value for name, value in settings.items() if name.endswith("_layers") and isinstance(value, int)]
+    if max(layers, default=0) > MOST_LAYERS:
+        raise InputError(f"{folder / CONFIG}: {max(layers):,} layers; at most {MOST_LAYERS:,} can be meant")
+    numbers = [value for value in settings.values() if isinstance(value, int)]
+    kinds = [len(value) for value in settings.values() if isinstance(value, tuple)]
+    return _with_weights(lambda: kind(**settings | parts), folder, max([1, *numbers]) * max([1, *kinds]))
 
 
 def _check_parts(kind: type[RRN], name: str | Path, settings: dict[str, Any], parts: dict[str, nn.Module]) -> None:
@@ -121,24 +161,33 @@ def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:
     from rrn.tasks import folder as task_folder
 
     path = _find(name) / CONFIG
-    try:
-        config = json.loads(path.read_text())
-        task, values = config["task"], dict(config["preset"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not the configuration of saved weights ({error})") from error
+    config = _read_json(path, "the configuration of saved weights")
+    with blaming(f"{path}: not the configuration of saved weights"):
+        task, values = str(config["task"]), dict(config["preset"])
+        config |= {"parameters": int(config["parameters"]), "trained": dict(config["trained"])}
     if task not in TASKS:
-        raise InputError(f"{path}: for the task {task!r}, which this version does not know ({', '.join(TASKS)})")
+        raise InputError(f"{path}: for the task {quote(task)}, which this version does not know ({', '.join(TASKS)})")
     room = task_folder(task, "presets")
     kinds: tuple[type[Preset], ...] = getattr(room, "KINDS", (type(room.PRESETS[0]),))
     kind = next((kind for kind in kinds if len(kinds) == 1 or kind.__dict__["network"] == values.get("network")), None)
     if kind is None:
-        raise InputError(f"{path}: of a network {values.get('network')!r}, which this version does not know")
+        named = shorten(values.get("network"))
+        raise InputError(f"{path}: of a network {named!r}, which this version does not know")
     foreign = {field.name for other in kinds for field in dataclasses.fields(other)}  # of before each had its own
     fields = {field.name for field in dataclasses.fields(kind)}
     unknown = sorted(set(values) - fields - foreign)
     if unknown:
-        raise InputError(f"{path}: unknown settings {', '.join(unknown)}; the weights are of another version of rrn")
-    return kind(**{name: _typed(value) for name, value in values.items() if name in fields}), config
+        listed = shorten(", ".join(unknown))
+        raise InputError(f"{path}: unknown settings {listed}; the weights are of another version of rrn")
+    return kind(**checked(kind, values, lambda name: f"{path}: {name}")), config
+
+
+def _read_json(path: Path, what: str) -> dict[str, Any]:
+    with blaming(f"{path}: not {what}"):
+        value = json.loads(read_bytes(path, CONFIG_BYTES), parse_constant=lambda _: None)
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: not {what} (a JSON object is expected)")
+    return value
 
 
 def shipped() -> list[str]:
@@ -149,28 +198,32 @@ def shipped() -> list[str]:
     return sorted(entry.name for entry in home.iterdir() if entry.is_dir() and (entry / CONFIG).is_file())
 
 
-def _find(name: str | Path) -> Path:
-    if (Path(name) / CONFIG).is_file():
-        return Path(name)
-    if str(name) in shipped():
-        return Path(str(resources.files(rrn) / "weights" / str(name)))
-    if Path(name).is_dir():
+def _find(name: str | Path, revision: str | None = None) -> Path:
+    """Shipped weights before all else, so that no folder that happens to lie here takes their place."""
+    text = str(name)
+    if isinstance(name, str) and text in shipped():
+        found = os.fspath(resources.files(rrn) / "weights" / text)  # type: ignore[call-overload]
+    elif os.path.isdir(text) and (isinstance(name, Path) or "/" in text or os.sep in text or text in (".", "..")):
+        found = text
+    elif isinstance(name, str) and text.count("/") == 1 and not text.startswith((".", "/")):
+        return _from_hub(text, revision)
+    else:
+        there = f", though there is the folder {os.curdir}{os.sep}{text}" if os.path.isdir(text) else ""
+        raise InputError(f"no weights {quote(text)}: no such folder{there}, and shipped are {', '.join(shipped())}")
+    if revision is not None:
+        raise InputError(f"revision: weights from the hub have one, but {quote(text)} is a folder here")
+    if not os.path.isfile(os.path.join(found, CONFIG)):
         raise InputError(f"{name}: no {CONFIG} in it, so not a folder of saved weights")
-    if str(name).count("/") == 1 and not str(name).startswith((".", "/")):
-        try:
-            from huggingface_hub import snapshot_download
-        except ImportError as error:
-            raise needs_extra(f"{name}: no such folder, and a hub id", "hub") from error
-        try:
-            return Path(snapshot_download(str(name), allow_patterns=[CONFIG, WEIGHTS, CARD]))
-        except Exception as error:
-            raise InputError(f"{name}: neither a folder nor to be had from the hub ({error})") from error
-    raise InputError(f"no weights {str(name)!r}: no such folder, and shipped are {', '.join(shipped()) or 'none'}")
+    return Path(found)
 
 
-def _typed(value: Any) -> Any:
-    """JSON has no tuples."""
-    return tuple(value) if isinstance(value, list) else value
+def _from_hub(name: str, revision: str | None) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise needs_extra(f"{quote(name)}: no such folder, and a hub id", "hub") from error
+    with blaming(f"{quote(name)}: neither a folder nor to be had from the hub"):
+        return Path(snapshot_download(name, revision=revision, allow_patterns=[CONFIG, WEIGHTS, CARD]))
 
 
 def _card(preset: Preset, parameters: int, trained: dict[str, Any]) -> str:

@@ -8,6 +8,8 @@ import tyro
 
 from rrn.presets import Dropped, Preset, Range, Share, Weight, Width
 
+Few = Annotated[int, Range(least=1, most=64)]
+
 
 @dataclass(frozen=True, kw_only=True)
 class BabiPreset(Preset):
@@ -38,11 +40,11 @@ class RolesPreset(BabiPreset):
     network: Annotated[Literal["roles"], tyro.conf.Suppress] = "roles"
     word_width: Width = 64
     """Units of a word's code."""
-    roles: Width = 6
+    roles: Few = 6
     """Words picked out of each sentence, to be compared with those of others."""
     edge_features: Width = 16
     """What of the comparison of two facts a message sees."""
-    heads: Width = 6
+    heads: Few = 6
     """Softmaxes over senders per step."""
     head_width: Width = 16
     """Units of a head."""
