@@ -104,7 +104,7 @@ def test_weights_of_a_preset_are_pointed_to_their_loader() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"hidden": 10**5}, r"not the weights of this network: .* expected \[400000\]"),
+        ({"hidden": 10**5}, r"not the weights of this network: .* expected \[100000\]"),
         ({"hidden": 10**9}, "not the settings of a network"),
         ({"hidden": 10**30}, "not the settings of a network"),
         ({"hidden": -3}, "not the settings of a network"),

@@ -9,7 +9,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from rrn.errors import InputError
+from rrn.errors import InputError, quote
+from rrn.presets import Count
+
+MOST_STEPS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +23,7 @@ class EvaluateOptions:
     """A folder of weights, shipped weights by name, or a hub id. Unset: the shipped weights of the preset."""
     data: Path | None = None
     """What to measure on instead of the task's own test set."""
-    limit: int | None = None
+    limit: Count | None = None
     """Measure on the first so many only."""
     steps: str | None = None
     """Steps to report at, such as 8,16,32. The last is the one that counts."""
@@ -39,9 +42,9 @@ def step_list(text: str) -> list[int]:
     try:
         steps = [int(part) for part in text.split(",")]
     except ValueError:
-        raise InputError(f"--steps: expected numbers such as 32,64, got {text!r}") from None
-    if not steps or min(steps) < 1:
-        raise InputError(f"--steps: expected numbers of at least 1, got {text!r}")
+        raise InputError(f"--steps: expected numbers such as 32,64, got {quote(text)}") from None
+    if min(steps) < 1 or max(steps) > MOST_STEPS:
+        raise InputError(f"--steps: expected numbers of at least 1 and at most {MOST_STEPS:,}, got {quote(text)}")
     return sorted(set(steps))
 
 

@@ -43,6 +43,7 @@ class Range:
 
 
 Count = Annotated[int, Range(least=1, most=10**12)]
+Steps = Annotated[int, Range(least=1, most=100_000)]
 Width = Annotated[int, Range(least=1, most=2**14)]
 Seed = Annotated[int, Range(least=0, most=2**32 - 1)]
 Share = Annotated[float, Range(least=0, most=1)]
@@ -132,7 +133,7 @@ class Preset:
     name: Annotated[str, tyro.conf.Suppress]
     about: Annotated[str, tyro.conf.Suppress]
 
-    steps: Annotated[int, Range(least=1, most=100_000)] = 8
+    steps: Steps = 8
     """Steps of message passing in training."""
     segment: Count | None = None
     """Back-propagate through this many steps, then update and go on from the detached state. Unset: all steps."""

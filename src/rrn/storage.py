@@ -191,6 +191,27 @@ def read_dataset(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str, A
     return arrays, about
 
 
+def expected_array(
+    arrays: dict[str, np.ndarray],
+    name: str,
+    source: str | Path,
+    dtype: Any,
+    shape: tuple[int, ...],
+    least: float,
+    most: float,
+) -> np.ndarray:
+    """An array of a data set, of the type, of a shape (n, *shape) and in the range that the task has use for."""
+    if name not in arrays:
+        raise InputError(f"{source}: no array {name!r} in it; write the data set with 'rrn data'")
+    array = arrays[name]
+    if array.dtype != dtype or array.shape[1:] != shape or array.ndim != 1 + len(shape) or not len(array):
+        wanted = f"{np.dtype(dtype)} {('n', *shape)}"
+        raise InputError(f"{source}: {name} is {array.dtype} {array.shape}, expected {wanted}".replace("'", ""))
+    if not (array.min() >= least and array.max() <= most):
+        raise InputError(f"{source}: {name} holds {array.min()} to {array.max()}, expected {least} to {most}")
+    return array
+
+
 def _read_array(path: Path, shape: list[int], dtype: str) -> np.ndarray:
     """The array of a .npy file, if it is what the sidecar says; nothing is read before that is known."""
     with open(path, "rb") as file:

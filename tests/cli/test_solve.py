@@ -239,7 +239,7 @@ def test_pictures(call: Call, tmp_path: Path) -> None:
             "puzzle:1: two equal givens clash: 7 in row 1, column 1 and in row 2, column 2",
         ),
         ([LINES[0], "--max-steps", "0"], "--max-steps: expected at least 1, got 0"),
-        ([LINES[0], "--restarts", "-1"], "--restarts: expected 0 or more, got -1"),
+        ([LINES[0], "--restarts", "-1"], "--restarts: expected at least 0, got -1"),
         ([LINES[0], "--weights", "ages"], "weights 'ages' are for the task 'ages', not for Sudoku"),
         ([f"{LINES[0]}\n{LINES[1]}", "--gif", "a.gif"], "--gif: shows one puzzle, but these are more; give it one"),
         ([LINES[0], "--gif", "a.png"], "a.png: expected a name that ends in .gif"),

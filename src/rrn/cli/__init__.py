@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         _drop_output()
         names = " and ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
-        return _refuse(f"{shorten(names, 200) or 'output'}: {error.strerror or error}")
+        return _refuse(f"{names or 'output'}: {error.strerror or error}")
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not re.search("(allocate|out of|enough) memory", str(error)):
             raise
@@ -71,9 +71,7 @@ def _command(arguments: list[str]) -> int:
         return 0
     command, *rest = arguments
     if command not in COMMANDS:
-        from rrn.errors import quote
-
-        return _refuse(f"no command {quote(command)}; {_hint(command)}")
+        return _refuse(f"no command {command!r}; {_hint(command)}")
     return import_module(f"rrn.cli.{command}").main(rest)
 
 
@@ -101,6 +99,7 @@ def _hint(command: str) -> str:
 
 
 def _refuse(message: str, code: int = 2) -> int:
+    message = re.sub(r"\S{300,}", lambda word: f"{word[0][:150]}…", message)
     with contextlib.suppress(OSError):
         print(f"rrn: {message}", file=sys.stderr, flush=True)
     return code

@@ -15,6 +15,7 @@ from rrn.cli.options import parse, print_json
 from rrn.errors import InputError
 from rrn.evaluation import machine
 from rrn.memory import keep_freed_memory
+from rrn.presets import Count
 from rrn.storage import write_json
 
 TASKS = ("sudoku",)
@@ -28,7 +29,7 @@ Tasks: {", ".join(TASKS)}.
 class Options:
     data: Path | None = None
     """A file of puzzles, with or without solutions. Unset: generated ones."""
-    limit: int | None = None
+    limit: Count | None = None
     """Measure on the first so many only."""
     systems: str | None = None
     """Measure these alone, such as parallel,random; what --out holds of others on the same puzzles is kept."""
@@ -48,8 +49,6 @@ def main(arguments: list[str]) -> int:
     if task not in TASKS:
         raise InputError(f"nothing to compare for a task {task!r}; there are {', '.join(TASKS)}")
     options = parse(Options, rest, "rrn compare sudoku", "The systems of the paper's table, on the same Sudokus.")
-    if options.limit is not None and options.limit < 1:
-        raise InputError(f"--limit: expected at least 1, got {options.limit}")
     from rrn.tasks.sudoku import compare
 
     systems = compare.find_systems(options.systems)

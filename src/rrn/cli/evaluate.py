@@ -26,8 +26,6 @@ def main(arguments: list[str]) -> int:
     room = tasks.folder(named.task, "evaluate")
     about = f"Measure {named.name}: {named.about}"
     options: EvaluateOptions = parse(room.Options, arguments[1:], f"rrn evaluate {named.name}", about)
-    if options.limit is not None and options.limit < 1:
-        raise InputError(f"--limit: expected at least 1, got {options.limit}")
     from rrn.devices import find_device, host
     from rrn.pretrained import from_pretrained, read_config, shipped
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from rrn import tasks
 from rrn.cli.options import parse
 from rrn.errors import InputError
+from rrn.presets import Steps
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -25,7 +26,7 @@ class Options:
     """The file to write."""
     what: Literal["step", "run", "start"] = "step"
     """step: state in, state and answer out. run: all --steps at once. start: the state before the first step."""
-    steps: int = 32
+    steps: Steps = 32
     """Steps of a run."""
     weights: str | None = None
     """Of a preset: a folder of weights, or a hub id. Unset: the shipped weights."""
@@ -40,7 +41,8 @@ def main(arguments: list[str]) -> int:
     from rrn.export import check_onnx, write_onnx
 
     check_onnx(options.out)
-    program = _of_own_network(name, options) if Path(name).is_dir() else _of_preset(name, options)
+    own = name not in tasks.presets() and Path(name).is_dir()
+    program = _of_own_network(Path(name), options) if own else _of_preset(name, options)
     write_onnx(program, options.out)
     print(f"written: {options.out} ({options.out.stat().st_size / 1024:.0f} kB)", file=sys.stderr)
     return 0
@@ -59,7 +61,7 @@ def _of_preset(name: str, options: Options) -> "ExportedProgram":
     return room.step_program(network) if options.what == "step" else room.start_program(network)
 
 
-def _of_own_network(folder: str, options: Options) -> "ExportedProgram":
+def _of_own_network(folder: Path, options: Options) -> "ExportedProgram":
     """Traced on a small example graph; the file is good for graphs of any size."""
     import torch
 

@@ -5,10 +5,12 @@ import sys
 import time
 import webbrowser
 from dataclasses import dataclass
+from typing import Annotated
 
 from rrn.cli.options import parse
 from rrn.errors import InputError
 from rrn.hints import needs_extra
+from rrn.presets import Range
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -17,9 +19,9 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 class Options:
     host: str = "127.0.0.1"
     """The address to listen at. Other than loopback, others on the network can use the page: there is no password."""
-    port: int = 8000
+    port: Annotated[int, Range(least=0, most=65535)] = 8000
     """0: any that is free."""
-    workers: int | None = None
+    workers: Annotated[int, Range(least=1, most=1024)] | None = None
     """Threads that run networks. Unset: one a core."""
     device: str = "auto"
     """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
@@ -30,10 +32,6 @@ class Options:
 def main(arguments: list[str]) -> int:
     started = time.monotonic()
     options = parse(Options, arguments, "rrn serve", "Serve the page: watch networks reason, on your own input.")
-    if not 0 <= options.port <= 65535:
-        raise InputError(f"--port: expected 0 to 65535, got {options.port}")
-    if options.workers is not None and options.workers < 1:
-        raise InputError(f"--workers: expected at least 1, got {options.workers}")
     try:
         import fastapi  # noqa: F401
         import uvicorn

@@ -33,6 +33,7 @@ from rrn.cli.grids import (
 from rrn.cli.options import parse, print_json
 from rrn.cli.puzzles import Reader
 from rrn.errors import InputError
+from rrn.presets import Range, Seed, Steps
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.files import lines_of
 from rrn.tasks.sudoku.grid import SYMBOLS, grid_to_line
@@ -64,11 +65,11 @@ class Options:
     """81 characters with 0, . or _ for empty cells, or nine rows of nine; 4 × 4, 6 × 6 and 16 × 16 likewise; or a file
     of any number of these (text, CSV, JSON, .sdk, plain or gzip); or - for standard input. Unset: standard input, or an
     example on a terminal."""
-    max_steps: int = 128
+    max_steps: Steps = 128
     """Steps of message passing before a start counts as failed."""
-    restarts: int | None = None
+    restarts: Annotated[int, Range(least=0, most=10_000)] | None = None
     """Starts from a noisy state for puzzles that the first, clean start did not solve. Unset: 8."""
-    seed: int = 0
+    seed: Seed = 0
     """Of the noise."""
     weights: str = "sudoku"
     """A folder of weights, shipped weights by name, or a hub id."""
@@ -127,10 +128,6 @@ class Tally:
 
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn solve", ABOUT)
-    if options.max_steps < 1:
-        raise InputError(f"--max-steps: expected at least 1, got {options.max_steps}")
-    if options.restarts is not None and options.restarts < 0:
-        raise InputError(f"--restarts: expected 0 or more, got {options.restarts}")
     flags = {"--trace": options.trace, "--gif": options.gif, "--png": options.png}
     watched = [flag for flag, wanted in flags.items() if wanted]
     if options.gif or options.png:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rrn.cli.options import parse, print_json
-from rrn.errors import InputError
+from rrn.presets import Seed, Steps
 
 EXAMPLE = (
     "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 years younger than Bob. Dan is 31 years older than Cleo. "
@@ -23,10 +23,10 @@ class Options:
     """Facts in words, with the question at the end. Unset: standard input, or an example on a terminal."""
     question: str | None = None
     """The person asked about, if the story does not end with a question."""
-    steps: int | None = None
+    steps: Steps | None = None
     """Steps to think. Unset: as many as in training."""
     weights: str = "ages"
-    seed: int = 0
+    seed: Seed = 0
     """Of the made-up persons that fill a short story up to eight facts."""
     device: str = "auto"
     """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
@@ -42,10 +42,8 @@ def main(arguments: list[str]) -> int:
     from rrn.tasks.ages.predict import parse as read
     from rrn.tasks.ages.predict import predict
 
-    if options.steps is not None and options.steps < 1:
-        raise InputError(f"--steps: expected at least 1, got {options.steps}")
     asked = read(story, options.question, options.seed)
-    network, preset = from_pretrained(options.weights)
+    network, preset = from_pretrained(options.weights, task="ages")
     host(network, find_device(options.device))
     trace = predict(network, asked, options.steps or preset.steps)
     name, guesses = asked.asked, trace.guesses(2)
@@ -57,7 +55,7 @@ def main(arguments: list[str]) -> int:
         print_json({"question": name, "answer": int(trace.answer), "right": trace.right, "steps": steps})
         return 0
     console = Console(highlight=False)
-    console.print(story.strip())
+    console.print(story.strip(), markup=False)
     table = Table("step", f"{name} is", "probability", "runner-up", box=None, header_style="bold")
     for t, ((first, p), (second, q)) in enumerate(guesses, start=1):
         table.add_row(str(t), first, f"{p:6.1%}", f"{second} ({q:.1%})", style="green" if first == trace.truth else "")

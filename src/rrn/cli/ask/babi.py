@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rrn.cli.options import parse, print_json
 from rrn.errors import InputError
+from rrn.presets import Steps
 
 if TYPE_CHECKING:
     from rrn.tasks.babi.predict import Asked
@@ -30,7 +32,7 @@ class Options:
     story: Annotated[str, tyro.conf.Positional] = ""
     """Facts, one after the other; the question may stand at the end. Unset: a prompt, or standard input."""
     question: Annotated[str, tyro.conf.Positional] = ""
-    steps: int | None = None
+    steps: Steps | None = None
     """Steps to think. Unset: as many as in training."""
     weights: str = "babi"
     example: bool = False
@@ -44,8 +46,6 @@ class Options:
 def main(arguments: list[str]) -> int:
     about = "Ask about a story in bAbI's words. Without a story: a prompt for facts and questions."
     options = parse(Options, arguments, "rrn ask babi", about)
-    if options.steps is not None and options.steps < 1:
-        raise InputError(f"--steps: expected at least 1, got {options.steps}")
     from rrn.tasks.babi.predict import parse as read
 
     story, question = (EXAMPLE, EXAMPLE_QUESTION) if options.example else (options.story, options.question)
@@ -62,10 +62,9 @@ def _asked(options: Options, asked: "Asked") -> "Trace":
     from rrn.tasks.babi.predict import predict
     from rrn.tasks.babi.presets import BabiPreset
 
-    network, preset = from_pretrained(options.weights)
+    network, preset = from_pretrained(options.weights, task="babi")
     host(network, find_device(options.device))
-    if not isinstance(preset, BabiPreset):
-        raise InputError(f"--weights {options.weights}: of the task {preset.task!r}, which answers no stories")
+    assert isinstance(preset, BabiPreset)
     return predict(network, asked, options.steps or preset.steps, preset.max_facts)
 
 
@@ -89,7 +88,7 @@ def _tell(trace: "Trace", asked: "Asked", options: Options) -> None:
     for t, row in enumerate(best, start=1):
         others = ", ".join(f"{word} ({p:.1%})" for word, p in row[1:])
         table.add_row(str(t), row[0][0], f"{row[0][1]:6.1%}", others)
-    console.print(f"{' '.join(asked.facts)}\n[bold]{trace.question}[/bold]")
+    console.print(Text.assemble(" ".join(asked.facts), "\n", (trace.question, "bold")))
     console.print(table)
     console.print(f"\n[bold]{trace.answer}[/bold]")
     if len(asked.facts) > len(trace.facts):
@@ -97,7 +96,7 @@ def _tell(trace: "Trace", asked: "Asked", options: Options) -> None:
     if mattered:
         console.print("Facts that mattered most, by how far the answer's probability falls without each:")
         for fact, value in mattered:
-            console.print(f"  {value:6.1%}  {fact}")
+            console.print(f"  {value:6.1%}  {fact}", markup=False)
 
 
 def _prompt(options: Options) -> int:

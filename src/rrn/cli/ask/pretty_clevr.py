@@ -3,23 +3,24 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from rich.console import Console
 from rich.table import Table
 
 from rrn.cli.options import parse, print_json
-from rrn.errors import InputError
+from rrn.presets import Range, Seed, Steps
 
 
 @dataclass(frozen=True)
 class Options:
-    seed: int = 7
+    seed: Seed = 7
     """Of the scene."""
     start: str = "green"
     """Where to start: a colour, then a shape is the answer; or a shape, then a colour is."""
-    jumps: int = 3
+    jumps: Annotated[int, Range(least=0, most=7)] = 3
     """How often to jump to the nearest object not visited yet, 0 to 7."""
-    steps: int | None = None
+    steps: Steps | None = None
     """Steps to think. Unset: as many as in training."""
     weights: str = "pretty-clevr"
     """A folder of weights, shipped weights by name, or a hub id."""
@@ -35,8 +36,6 @@ def main(arguments: list[str]) -> int:
     options = parse(
         Options, arguments, "rrn ask pretty-clevr", "Ask where some jumps to the nearest unvisited object lead."
     )
-    if options.steps is not None and options.steps < 1:
-        raise InputError(f"--steps: expected at least 1, got {options.steps}")
     from rrn.devices import find_device, host
     from rrn.pretrained import from_pretrained
     from rrn.tasks.pretty_clevr import data
@@ -45,10 +44,8 @@ def main(arguments: list[str]) -> int:
     from rrn.tasks.pretty_clevr.predict import predict
 
     asked = read(options.seed, options.start, options.jumps)
-    network, preset = from_pretrained(options.weights)
+    network, preset = from_pretrained(options.weights, task="pretty-clevr")
     host(network, find_device(options.device))
-    if preset.task != "pretty-clevr":
-        raise InputError(f"--weights {options.weights}: for the task {preset.task!r}, not for 'pretty-clevr'")
     trace = predict(network, asked, options.steps or preset.steps)
     draw_question(options.out, asked.scene, asked.start, asked.jumps)
     guesses = trace.guesses(2)

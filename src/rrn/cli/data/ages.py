@@ -6,24 +6,22 @@ from pathlib import Path
 from typing import Literal
 
 from rrn.cli.options import parse
-from rrn.errors import InputError
+from rrn.presets import Count, Seed
 
 
 @dataclass(frozen=True)
 class Options:
     out: Path = Path("data/ages")
     """The folder to write."""
-    count: int = 100_000
+    count: Count = 100_000
     """Questions."""
-    seed: int = 0
+    seed: Seed = 0
     split: Literal["train", "valid", "test"] = "train"
     """Which trees the questions are about; no tree is in two of them."""
 
 
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn data ages", "Write questions of age arithmetic as arrays.")
-    if options.count < 1:
-        raise InputError(f"--count: expected at least 1, got {options.count}")
     from rrn.tasks.ages.data import write_questions
 
     write_questions(options.out, options.count, options.seed, options.split)

@@ -3,36 +3,34 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from rrn.cli.options import parse
-from rrn.errors import InputError
+from rrn.presets import Range, Seed
+
+Questions = Annotated[int, Range(least=0, most=10**9)]
 
 
 @dataclass(frozen=True)
 class Options:
     out: Path = Path("data/babi")
     """The folder to write qa1_train.txt … qa20_test.txt to."""
-    train: int = 9_000
+    train: Questions = 9_000
     """Questions of each task for training."""
-    valid: int = 1_000
+    valid: Questions = 1_000
     """Questions of each task for validation."""
-    test: int = 1_000
+    test: Questions = 1_000
     """Questions of each task for testing."""
-    seed: int = 0
+    seed: Seed = 0
 
 
 def main(arguments: list[str]) -> int:
     about = "Write generated bAbI questions of all 20 tasks, drawn like those of the released data, in its file format."
     options = parse(Options, arguments, "rrn data babi", about)
     counts = {"train": options.train, "valid": options.valid, "test": options.test}
-    for split, count in counts.items():
-        if count < 0:
-            raise InputError(f"--{split}: expected 0 or more, got {count}")
-    if options.seed < 0:
-        raise InputError(f"--seed: expected 0 or more, got {options.seed}")
     from rrn.tasks.babi.data import write_babi
 
     console = Console(stderr=True)

@@ -3,12 +3,13 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rrn.cli.options import parse
-from rrn.errors import InputError
+from rrn.presets import Count, Range, Seed
 
 SHEET = 12
 """Scenes on a contact sheet."""
@@ -20,14 +21,14 @@ EXAMPLE = 37
 class Options:
     out: Path = Path("data/pretty-clevr")
     """The folder to write: train/, valid/ and test/ in it."""
-    train: int = 100_000
+    train: Count = 100_000
     """Scenes for training; each has 128 questions."""
-    valid: int = 1_000
+    valid: Count = 1_000
     """Scenes for validation."""
-    test: int = 1_000
+    test: Count = 1_000
     """Scenes for testing."""
-    seed: int = 0
-    images: int | None = None
+    seed: Seed = 0
+    images: Annotated[int, Range(least=16, most=4096)] | None = None
     """Also draw every scene as a PNG so many pixels wide (128 is usual)."""
     contact_sheet: Path | None = None
     """Write no data: draw the first twelve scenes of the test set to this file (.png, .pdf, .svg)."""
@@ -38,13 +39,6 @@ class Options:
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn data pretty-clevr", "Write the Pretty-CLEVR data set, or draw from it.")
     counts = {"train": options.train, "valid": options.valid, "test": options.test}
-    for split, count in counts.items():
-        if count < 1:
-            raise InputError(f"--{split}: expected at least 1, got {count}")
-    if options.seed < 0:
-        raise InputError(f"--seed: expected 0 or more, got {options.seed}")
-    if options.images is not None and options.images < 16:
-        raise InputError(f"--images: expected at least 16 pixels, got {options.images}")
     if options.contact_sheet or options.question:
         return _draw(options)
     from rrn.tasks.pretty_clevr.data import QUESTIONS, write

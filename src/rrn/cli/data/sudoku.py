@@ -4,13 +4,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from rrn.cli.options import parse
 from rrn.errors import InputError
+from rrn.presets import Count, Range, Seed
 
 ABOUT = """Write Sudokus and their solutions as arrays, with what made them beside them.
 
@@ -25,25 +26,25 @@ POOL_ONLY = ("split_seed", "test", "valid", "train_per_givens", "valid_per_given
 class Options:
     out: Path = Path("data/sudoku")
     """The folder to write."""
-    seed: int = 0
+    seed: Seed = 0
     """The same seed gives the same bytes, whatever the number of processes."""
-    processes: int = 1
-    count: int = 100_000
+    processes: Annotated[int, Range(least=1, most=1024)] = 1
+    count: Count = 100_000
     """Generated puzzles."""
-    extra_givens: tuple[int, int] = (0, 17)
+    extra_givens: Annotated[tuple[int, int], Range(least=0, most=81, rising=True)] = (0, 17)
     """Generated: digits put back into a minimal puzzle, from the first number to the second."""
     pool: Path | None = None
     """A file of puzzles (text or CSV, plain or gzip, with or without solutions) to make the paper's sets from."""
-    split_seed: int | None = None
+    split_seed: Seed | None = None
     """Pool: shuffle it before it is split. Unset: the first puzzles are for testing, the next for validation."""
-    test: int = 10_000
+    test: Count = 10_000
     """Pool: puzzles kept for testing."""
-    valid: int = 1_000
+    valid: Count = 1_000
     """Pool: puzzles kept for validation."""
-    train_per_givens: int = 10_000
+    train_per_givens: Count = 10_000
     """Pool: samples for training with each number of givens."""
-    valid_per_givens: int = 1_000
-    test_per_givens: int = 1_000
+    valid_per_givens: Count = 1_000
+    test_per_givens: Count = 1_000
     skip_bad: bool = False
     """Pool: leave out, and name, what is not a puzzle with one solution. Otherwise nothing is written."""
 
@@ -79,12 +80,6 @@ def _check(options: Options) -> None:
         if getattr(options, name) != getattr(Options, name):
             mode = "without --pool only" if options.pool else "with --pool only"
             raise InputError(f"--{name.replace('_', '-')}: {mode}")
-    for name in ("processes", "count", "test", "valid", "train_per_givens", "valid_per_givens", "test_per_givens"):
-        if getattr(options, name) < 1:
-            raise InputError(f"--{name.replace('_', '-')}: expected at least 1, got {getattr(options, name)}")
-    for name in ("seed", "split_seed"):
-        if (getattr(options, name) or 0) < 0:
-            raise InputError(f"--{name.replace('_', '-')}: expected 0 or more, got {getattr(options, name)}")
 
 
 def _write(options: Options, progress: Callable[[str, int, int], None]) -> dict[str, Any]:

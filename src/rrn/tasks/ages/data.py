@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.storage import read_dataset, write_dataset
+from rrn.storage import expected_array, read_dataset, write_dataset
 
 PERSONS = 8
 AGES = 100
@@ -137,10 +137,17 @@ def write_questions(folder: str | Path, count: int, seed: int, split: Split) -> 
 
 def read_questions(folder: str | Path) -> Questions:
     arrays, _ = read_dataset(folder)
-    missing = [field.name for field in fields(Questions) if field.name not in arrays]
-    if missing:
-        raise InputError(f"{folder}: no array {missing[0]!r} in it; write a data set with 'rrn data ages'")
-    return Questions(*(arrays[field.name] for field in fields(Questions)))
+    bounds = {
+        "facts": ((PERSONS, 4), -1, AGES - 1),
+        "asked": ((), 0, PERSONS - 1),
+        "ages": ((PERSONS,), 0, AGES - 1),
+        "distances": ((PERSONS,), 0, PERSONS - 1),
+    }
+    read = {name: expected_array(arrays, name, folder, np.int64, *bound) for name, bound in bounds.items()}
+    persons = read["facts"][..., :2]
+    if persons.min() < 0 or persons.max() >= PERSONS or len({len(array) for array in read.values()}) > 1:
+        raise InputError(f"{folder}: not questions of age arithmetic; write a data set with 'rrn data ages'")
+    return Questions(**read)
 
 
 def _facts(trees: np.ndarray, ages: np.ndarray, anchor: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from torch import nn
 
-from rrn.errors import InputError
+from rrn.errors import InputError, quote
 from rrn.tasks.ages.data import AGES, PERSONS, Questions
 from rrn.tasks.ages.model import as_batch
 from rrn.tasks.answers import answer_logits
 from rrn.tasks.trace import Trace
 
-_AGE = re.compile(r"^(\w+) is (\d+)(?: years? old)?$", re.IGNORECASE)
-_DIFFERENCE = re.compile(r"^(\w+) is (\d+) (?:years? )?(older|younger) than (\w+)$", re.IGNORECASE)
-_SAME = re.compile(r"^(\w+) is (?:as old as|the same age as) (\w+)$", re.IGNORECASE)
-_QUESTION = re.compile(r"^how old is (\w+)$", re.IGNORECASE)
+_AGE = re.compile(r"^(\w{1,40}) is (\d{1,9})(?: years? old)?$", re.IGNORECASE)
+_DIFFERENCE = re.compile(r"^(\w{1,40}) is (\d{1,9}) (?:years? )?(older|younger) than (\w{1,40})$", re.IGNORECASE)
+_SAME = re.compile(r"^(\w{1,40}) is (?:as old as|the same age as) (\w{1,40})$", re.IGNORECASE)
+_QUESTION = re.compile(r"^how old is (\w{1,40})$", re.IGNORECASE)
 _FORMS = "'Ann is 20', 'Ann is 4 older than Bob', 'Ann is as old as Bob'"
 
 
@@ -68,12 +68,13 @@ def parse(text: str, question: str | None = None, seed: int = 0) -> Story:
         elif match := _SAME.match(sentence):
             facts.append((_person(match[1], names), _person(match[2], names), 1, 0))
         else:
-            raise InputError(f"cannot read {sentence!r}; facts look like {_FORMS}, questions like 'How old is Ann?'")
+            said = quote(sentence)
+            raise InputError(f"cannot read {said}; facts look like {_FORMS}, questions like 'How old is Ann?'")
     if asked_name is None:
         raise InputError("no question: end with one such as 'How old is Ann?', or give --question Ann")
     asked_name = match[1] if (match := _QUESTION.match(asked_name.strip(" ?"))) else asked_name.strip(" ?")
     if asked_name.lower() not in [name.lower() for name in names]:
-        raise InputError(f"{asked_name!r} is in no fact; the facts name {', '.join(names) or 'nobody'}")
+        raise InputError(f"{quote(asked_name)} is in no fact; the facts name {', '.join(names) or 'nobody'}")
     asked = _person(asked_name, names)
     ages, steps = _solve(facts, names)
     _fill(facts, ages, steps, np.random.default_rng(seed))

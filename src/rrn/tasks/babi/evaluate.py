@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from rich.table import Table
@@ -11,6 +11,7 @@ from torch import nn
 
 from rrn.errors import InputError
 from rrn.evaluation import EvaluateOptions, step_list
+from rrn.presets import Range
 from rrn.pretrained import from_pretrained, read_config
 from rrn.tasks.answers import answer_logits
 from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
@@ -54,7 +55,7 @@ NAMES = (
 class Options(EvaluateOptions):
     split: Literal["train", "valid", "test"] | None = None
     """Which of the files in --data. Unset: the test files if there are any, else the valid files."""
-    max_facts: int | None = None
+    max_facts: Annotated[int, Range(least=1, most=1000)] | None = None
     """Facts kept before a question. Unset: as in training."""
     beside: tuple[str, ...] = ()
     """Further weights of this task to measure on the same questions: other seeds, ablations, baselines."""

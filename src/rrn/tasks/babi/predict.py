@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import nn
 
-from rrn.errors import InputError
+from rrn.errors import InputError, quote
 from rrn.tasks.answers import answer_logits
 from rrn.tasks.babi.data import SentenceTable, encode
 from rrn.tasks.babi.model import as_batch
@@ -57,4 +57,4 @@ def check_words(sentences: list[str]) -> None:
         if unknown:
             near = nearest_known_words(unknown[0])
             hint = f"did you mean {' or '.join(repr(word) for word in near)}?" if near else "bAbI has only 177 words."
-            raise InputError(f"{sentence!r}: the network does not know the word {unknown[0]!r}; {hint}")
+            raise InputError(f"{quote(sentence)}: the network does not know the word {quote(unknown[0])}; {hint}")

@@ -5,14 +5,16 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from rrn.errors import InputError
+from rrn.errors import InputError, blaming, quote, shorten
+from rrn.storage import read_bytes
 from rrn.tasks.babi.stories import TASKS, Question, Story
 
 SPLITS = ("train", "valid", "test")
 VARIANTS = ("en-valid-10k", "en-valid", "en-10k", "en")
 """Folders of the official release, the one preferred first. Only the ``en-valid`` ones have valid files."""
+MEMBER_BYTES, ARCHIVE_BYTES, MOST_MEMBERS = 64 << 20, 1 << 30, 10_000
 
-FILE_NAME = re.compile(r"qa(\d+)(?:_[^/]*)?_(train|valid|test)\.txt")
+FILE_NAME = re.compile(r"qa(\d{1,2})(?:_[^/]*)?_(train|valid|test)\.txt")
 
 
 def parse_stories(text: str, task: int, source: str) -> list[Story]:
@@ -20,7 +22,7 @@ def parse_stories(text: str, task: int, source: str) -> list[Story]:
     stories: list[Story] = []
     facts: list[str] = []
     questions: list[Question] = []
-    fact_of_line: dict[int, int] = {}
+    fact_of_line: dict[str, int] = {}
     previous = 0
     lines = text.split("\n")
     for line_number, line in enumerate(lines, start=1):
@@ -30,8 +32,8 @@ def parse_stories(text: str, task: int, source: str) -> list[Story]:
             break
         number_text, _, rest = line.partition(" ")
         if not (number_text.isascii() and number_text.isdigit()) or not rest.strip():
-            raise InputError(f"{source}, line {line_number}: {line!r} is not '<number> <sentence>'")
-        number = int(number_text)
+            raise InputError(f"{source}, line {line_number}: {quote(line)} is not '<number> <sentence>'")
+        number = int(number_text[:9])
         if number == 1:
             facts, questions, fact_of_line = [], [], {}
             stories.append(Story(task, facts, questions))
@@ -47,7 +49,7 @@ def parse_stories(text: str, task: int, source: str) -> list[Story]:
                     f"{source}, line {line_number}: a question without tabs; "
                     "it should read '<number> <question><tab><answer><tab><supporting lines>'"
                 )
-            fact_of_line[number] = len(facts)
+            fact_of_line[str(number)] = len(facts)
             facts.append(sentence)
             continue
         if len(fields) != 3 or not sentence or not fields[1].strip():
@@ -57,11 +59,11 @@ def parse_stories(text: str, task: int, source: str) -> list[Story]:
             )
         support = []
         for supporting in fields[2].split():
-            if not (supporting.isascii() and supporting.isdigit()) or int(supporting) not in fact_of_line:
+            if supporting not in fact_of_line:
                 raise InputError(
-                    f"{source}, line {line_number}: supporting line {supporting!r} is no earlier fact of its story"
+                    f"{source}, line {line_number}: supporting line {quote(supporting)} is no earlier fact of its story"
                 )
-            support.append(fact_of_line[int(supporting)])
+            support.append(fact_of_line[supporting])
         questions.append(Question(sentence, fields[1].strip(), tuple(support), len(facts)))
     if not any(story.questions for story in stories):
         raise InputError(f"{source}: holds no question; is it a bAbI file?")
@@ -130,24 +132,41 @@ def read_babi(
     source = Path(source)
     if split not in SPLITS:
         raise InputError(f"{split!r} is no part of bAbI; there are {', '.join(SPLITS)}")
-    stories = {}
     if source.is_dir():
         names = [path.relative_to(source).as_posix() for path in source.rglob("qa*.txt") if path.is_file()]
         files = choose_folder(group_by_folder(names, split, source), source, split, variant)
+        texts = {}
         for task, name in select_tasks(files, tasks, source, split).items():
-            path = source / name
-            stories[task] = parse_stories(decode(path.read_bytes(), str(path)), task, str(path))
+            with blaming(f"{source / name}: cannot be read"):
+                texts[task] = (str(source / name), read_bytes(source / name, MEMBER_BYTES))
     elif source.is_file():
-        try:
-            with tarfile.open(source) as archive:
-                members = {member.name: member for member in archive.getmembers() if member.isfile()}
-                files = choose_folder(group_by_folder(members, split, source), source, split, variant)
-                for task, name in select_tasks(files, tasks, source, split).items():
-                    file = archive.extractfile(members[name])
-                    assert file is not None
-                    stories[task] = parse_stories(decode(file.read(), f"{source}:{name}"), task, f"{source}:{name}")
-        except (tarfile.TarError, EOFError, OSError) as error:
-            raise InputError(f"{source}: not a readable tar archive ({error})") from error
+        with blaming(f"{source}: not a readable tar archive"), tarfile.open(source) as archive:
+            members = _members(archive, source)
+            files = choose_folder(group_by_folder(members, split, source), source, split, variant)
+            chosen = select_tasks(files, tasks, source, split)
+            texts = {task: (f"{source}:{name}", _content(archive, members[name])) for task, name in chosen.items()}
     else:
         raise InputError(f"{source}: no such folder or archive")
-    return stories
+    return {task: parse_stories(decode(content, name), task, name) for task, (name, content) in texts.items()}
+
+
+def _members(archive: tarfile.TarFile, source: Path) -> dict[str, tarfile.TarInfo]:
+    """The files of an archive by name, none of them, nor all together, larger than can be meant."""
+    members: dict[str, tarfile.TarInfo] = {}
+    for member in archive:
+        if member.size > MEMBER_BYTES or member.offset_data > ARCHIVE_BYTES or len(members) > MOST_MEMBERS:
+            raise InputError(f"{source}: {quote(member.name)} makes it larger than a bAbI archive can be")
+        if member.isfile():
+            members[member.name] = member
+    rest = archive.fileobj
+    while rest is not None and rest.tell() <= ARCHIVE_BYTES and rest.read(1 << 20):
+        pass  # to the end, where a compressed file has its checksum
+    return members
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)
+    content = file.read() if file else b""
+    if len(content) != member.size:
+        raise ValueError(f"{shorten(member.name)} is cut off")
+    return content

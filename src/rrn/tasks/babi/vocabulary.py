@@ -151,4 +151,5 @@ def hint_for(word: str, sentence: str) -> str:
 
 def split_sentences(text: str) -> list[str]:
     """Sentences as typed, one after the other, divided at full stops, marks and line ends; each ends with its mark."""
-    return [sentence.strip() for sentence in re.findall(r"[^.!?…\n]*\w[^.!?…\n]*[.!?…]?", text)]
+    parts = re.findall(r"[^.!?…\n]+[.!?…]?", text)
+    return [part.strip() for part in parts if re.search(r"\w", part)]

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.storage import SIDECAR, read_dataset, write_dataset
+from rrn.storage import SIDECAR, expected_array, read_dataset, write_dataset
 
 COLOURS = ("red", "orange", "yellow", "green", "cyan", "blue", "purple", "black")
 SHAPES = ("circle", "square", "triangle", "diamond", "plus", "cross", "star", "heart")
@@ -276,7 +276,17 @@ def read(folder: str | Path, split: str) -> Scenes:
     arrays, about = read_dataset(Path(folder) / split)
     if about.get("task") != "pretty-clevr":
         raise InputError(f"{Path(folder) / split}: holds {about.get('task')!r}; write it with 'rrn data pretty-clevr'")
-    return Scenes(arrays["positions"], arrays["colours"], arrays["shapes"], arrays["paths"])
+    source = Path(folder) / split
+    positions = expected_array(arrays, "positions", source, np.float32, (OBJECTS, 2), 0, 1)
+    of_objects = {"colours": (OBJECTS,), "shapes": (OBJECTS,), "paths": (OBJECTS, JUMPS)}
+    numbers = {
+        name: expected_array(arrays, name, source, np.uint8, shape, 0, OBJECTS - 1)
+        for name, shape in of_objects.items()
+    }
+    made = Scenes(positions, **numbers)
+    if any((np.sort(numbers[name], axis=1) != np.arange(OBJECTS)).any() for name in ("colours", "shapes")):
+        raise InputError(f"{source}: two objects share a colour or a shape; write the data set again")
+    return made
 
 
 def _place(tries: int, rng: np.random.Generator) -> np.ndarray:

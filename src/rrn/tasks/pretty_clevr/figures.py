@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrn.errors import InputError
+from rrn.errors import InputError, blaming
 from rrn.figures import pyplot, save
 from rrn.hints import needs_extra
 from rrn.storage import write_atomically
@@ -23,6 +23,7 @@ PALETTE = ("#B40A10", "#E48A00", "#F8EC6E", "#00966B", "#9FE6FF", "#4038DC", "#9
 """In the order of `COLOURS`. Any two differ by a CIELAB distance of at least 25, also in simulated colour blindness
 (protan, deutan, tritan), and mostly in lightness too."""
 INK = "#262626"
+MOST_PIXELS = 4096 * 4096
 
 _STROKE = 0.1  # width of an object's outline, in radii
 _SUPERSAMPLING = 4
@@ -80,11 +81,12 @@ def write_images(
 
 def read_image(path: str | Path) -> np.ndarray:
     """A picture `write_images` wrote, uint8 (size, size, 3)."""
-    try:
-        with _pillow().open(path) as image:
-            return np.array(image.convert("RGB"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such image; write the data set with its images first") from None
+    if not Path(path).exists():
+        raise InputError(f"{path}: no such image; write the data set with its images first")
+    with blaming(f"{path}: not a readable image; write the data set again"), _pillow().open(path) as image:
+        if image.width * image.height > MOST_PIXELS:
+            raise InputError(f"{path}: {image.width} × {image.height} pixels, which is more than can be meant")
+        return np.array(image.convert("RGB"))
 
 
 def image_path(folder: str | Path, index: int) -> Path:

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrn.errors import InputError
+from rrn.errors import InputError, blaming
 from rrn.parallel import run_jobs
-from rrn.storage import read_dataset, write_dataset
+from rrn.storage import expected_array, read_dataset, write_dataset
 from rrn.tasks.sudoku.exact import GENERATOR_VERSION, generate
 from rrn.tasks.sudoku.files import Progress, read_puzzles
+from rrn.tasks.sudoku.grid import CELLS
 from rrn.tasks.sudoku.symmetry import draw_relabellings, fingerprints
 
 PUZZLES_A_JOB = 1000
@@ -209,7 +210,15 @@ def read_sets(folder: str | Path) -> tuple[dict[str, PuzzleSet], dict[str, Any]]
     arrays, about = read_dataset(folder)
     if about.get("task") != "sudoku":
         raise InputError(f"{folder}: a data set of {about.get('task', 'another task')}, not of sudoku")
-    return {name: PuzzleSet(arrays[f"{name}_puzzles"], arrays[f"{name}_solutions"]) for name in about["counts"]}, about
+    with blaming(f"{folder}: damaged; write the data set again"):
+        names = list(about["counts"])
+    return {
+        name: PuzzleSet(*(_grids(arrays, f"{name}_{part}", folder) for part in PuzzleSet._fields)) for name in names
+    }, about
+
+
+def _grids(arrays: dict[str, np.ndarray], name: str, folder: str | Path) -> np.ndarray:
+    return expected_array(arrays, name, folder, np.uint8, (CELLS,), 0, 9)
 
 
 def _generate_job(job: tuple[int, np.random.SeedSequence, int | tuple[int, int]]) -> PuzzleSet:

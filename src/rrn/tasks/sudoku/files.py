@@ -2,15 +2,15 @@
 
 import gzip
 import io
-import zlib
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from rrn.errors import InputError
+from rrn.errors import InputError, blaming
 from rrn.parallel import run_jobs
 from rrn.tasks.sudoku.exact import solve_exactly
 from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, describe_clash, solves
@@ -19,6 +19,9 @@ from rrn.tasks.sudoku.text import entries as entries_of
 
 MESSAGES_SHOWN = 20
 PROOFS_A_JOB = 2000
+LONGEST_LINE, SMALL_FILE = 1 << 20, 64 << 20
+GROWTH = 100
+"""A gzip file of more than `SMALL_FILE` bytes may grow so many times; beyond that it is a trap."""
 
 Prove = Literal["nothing", "unsolved", "all"]
 Progress = Callable[[str, int, int], None]
@@ -121,20 +124,21 @@ def read_puzzles(
 def lines_of(path: str | Path, progress: Callable[[float], None] = lambda share: None) -> Iterator[str]:
     """The lines of a file, plain or gzip, one after the other; ``progress`` hears which share of it has been read."""
     path = Path(path)
-    try:
-        with path.open("rb") as raw:
-            size = max(raw.seek(0, io.SEEK_END), 1)
-            raw.seek(0)
-            content: Any = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(b"\x1f\x8b") else raw
-            for number, line in enumerate(io.TextIOWrapper(content, "utf-8-sig", errors="replace")):
-                if number % 100 == 0:
+    with blaming(f"{path}: cannot be read"), path.open("rb") as raw:
+        size = max(raw.seek(0, io.SEEK_END), 1)
+        raw.seek(0)
+        packed = raw.peek(2).startswith(b"\x1f\x8b")
+        content: Any = gzip.GzipFile(fileobj=raw) if packed else raw
+        text, number = io.TextIOWrapper(content, "utf-8-sig", errors="replace"), 0
+        with blaming(f"{path}: a broken gzip file; fetch or write it again") if packed else nullcontext():
+            while line := text.readline(LONGEST_LINE):
+                number += 1
+                if len(line) == LONGEST_LINE or (packed and content.tell() > max(SMALL_FILE, GROWTH * size)):
+                    raise InputError(f"{path}: more in line {number:,}, or in all lines, than can be meant")
+                if number % 100 == 1:
                     progress(raw.tell() / size)
                 yield line
-            progress(1.0)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: a broken gzip file ({error}); fetch or write it again") from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+        progress(1.0)
 
 
 def _scan(text: str, limit: int | None) -> list[Entry]:
