@@ -1,11 +1,21 @@
-"""Three layouts, one graph: they must agree. And the adapters of other libraries' graphs."""
+"""Layouts of one graph must agree, with each other and with loops over edges. And the adapters of other libraries."""
 
 import pytest
 import torch
 from torch import Tensor
 
 from rrn import RRN, CompleteGraphs, EdgeList, InputError, NeighbourTable
-from rrn.graphs import Aggregate, Graph, PackedGraphs, complete_edges, from_networkx, from_pyg, neighbour_edges, union
+from rrn.graphs import (
+    Aggregate,
+    Graph,
+    Groups,
+    PackedGraphs,
+    complete_edges,
+    from_networkx,
+    from_pyg,
+    neighbour_edges,
+    union,
+)
 
 WIDTH = 5
 
@@ -133,6 +143,206 @@ def test_weighted_sums_are_sums_of_weighted_nodes() -> None:
     torch.testing.assert_close(graph.weighted_sums(source, weights), expected)
     shared = graph.weighted_sums(source, weights[:1])
     torch.testing.assert_close(shared, graph.weighted_sums(source, weights[:1].expand(4, -1)))
+
+
+def batches() -> dict[str, tuple[Graph, list[int]]]:
+    """Three graphs in every layout, and how many nodes each has."""
+    one = torch.tensor([[0, 1, 2, 2], [1, 2, 0, 1]])
+    edges = torch.cat([one, torch.tensor([[3, 4, 3], [4, 3, 3]]), one + 5], dim=1)
+    mixed = edges[:, torch.tensor([4, 0, 8, 2, 1, 9, 5, 3, 7, 6, 10])]
+    member_of = torch.tensor([[0, 1], [1, 1], [0, 0], [2, 0], [2, 0], [1, 0], [0, 1], [0, 1]])
+    mask = torch.tensor([[True, True, False], [True, True, True], [False, True, True]])
+    return {
+        "edges": (EdgeList(mixed, 8), [3, 2, 3]),
+        "table": (NeighbourTable.repeat(torch.tensor([[1, 2], [0, 0], [1, 2]]), 3), [3, 3, 3]),
+        "complete": (CompleteGraphs(3, 3), [3, 3, 3]),
+        "masked": (CompleteGraphs(3, 3, mask), [3, 3, 3]),
+        "packed": (PackedGraphs(torch.tensor([3, 1, 4])), [3, 1, 4]),
+        "groups": (Groups(member_of, (3, 2), torch.tensor([3, 5, 8])), [3, 2, 3]),
+    }
+
+
+def batch_of(sizes: list[int]) -> Tensor:
+    return torch.tensor([number for number, size in enumerate(sizes) for _ in range(size)])
+
+
+def edge_features(graph: Graph, shared: bool) -> Tensor:
+    """Two on each edge; or, where a layout has several dimensions of edges, the same along all but the first."""
+    shape = graph.edge_shape
+    return torch.randn(*((shape[0], *[1] * (len(shape) - 1)) if shared else shape), 2).double()
+
+
+@pytest.mark.parametrize("how", ["sum", "mean", "max"])
+@pytest.mark.parametrize("layout", batches())
+def test_every_layout_is_its_list_of_edges(layout: str, how: Aggregate) -> None:
+    """`pair`, `collect`, `weighted_sums` and `in_degree` against loops over `ends`."""
+    graph, _ = batches()[layout]
+    senders, receivers, places = (part.tolist() for part in graph.ends())
+    assert len(set(places)) == len(places)
+    source, target = torch.randn(2, graph.num_nodes, WIDTH).double()
+    values, weights = edge_features(graph, shared=False), edge_features(graph, shared=False)
+    paired = graph.pair(source, target).flatten(0, -2)
+    arriving: list[list[Tensor]] = [[] for _ in range(graph.num_nodes)]
+    weighted = torch.zeros(graph.num_nodes, 2, WIDTH).double()
+    for i, j, place in zip(senders, receivers, places, strict=True):
+        torch.testing.assert_close(paired[place], source[i] + target[j])
+        arriving[j].append(values.flatten(0, -2)[place])
+        weighted[j] += weights.flatten(0, -2)[place][:, None] * source[i]
+    exists = graph.exists.flatten().tolist() if isinstance(graph, CompleteGraphs) else [True] * graph.num_nodes
+    collected, degree, sums = graph.collect(values, how), graph.in_degree(), graph.weighted_sums(source, weights)
+    for j in filter(lambda j: exists[j], range(graph.num_nodes)):
+        stacked = torch.stack(arriving[j]) if arriving[j] else torch.zeros(1, 2).double()
+        expected = {"sum": stacked.sum(0), "mean": stacked.mean(0), "max": stacked.amax(0)}[how]
+        torch.testing.assert_close(collected[j], expected)
+        torch.testing.assert_close(sums[j], weighted[j])
+        assert degree[j].item() == len(arriving[j])
+
+
+@pytest.mark.parametrize("layout", batches())
+def test_sorted_edges_are_the_edges(layout: str) -> None:
+    graph, _ = batches()[layout]
+    by_place = {place: (i, j) for i, j, place in zip(*(part.tolist() for part in graph.ends()), strict=True)}
+    edges, found = graph.sorted_edges(), {}
+    for j in range(graph.num_nodes):
+        for e in range(int(edges.starts[j]), int(edges.starts[j + 1])):
+            found[int(edges.places[e])] = (int(edges.senders[e]), j)
+    assert found == by_place
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own features", "shared features"])
+@pytest.mark.parametrize("kept", [[0, 2], [1], [0, 1, 2]], ids=str)
+@pytest.mark.parametrize("layout", batches())
+def test_selected_graphs_compute_what_they_did(layout: str, kept: list[int], shared: bool) -> None:
+    graph, sizes = batches()[layout]
+    network = RRN(4, 6, 2, edge_features=2).double()
+    x, edge_attr = torch.randn(graph.num_nodes, 4).double(), edge_features(graph, shared)
+    nodes = torch.isin(batch_of(sizes), torch.tensor(kept))
+    selected, features = graph.select(nodes, edge_attr)
+    assert type(selected) is type(graph)
+    whole = network(x, graph, edge_attr, steps=2)
+    torch.testing.assert_close(network(x[nodes], selected, features, steps=2), whole[:, nodes])
+    left = selected.graph_of_node(batch_of([sizes[number] for number in kept]))
+    assert left.tolist() == batch_of([sizes[number] for number in kept]).tolist()
+    assert graph.select(nodes)[1] is None
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own features", "shared features"])
+@pytest.mark.parametrize("layout", batches())
+def test_joined_graphs_compute_what_they_did(layout: str, shared: bool) -> None:
+    """In any order, and twice if need be."""
+    graph, sizes = batches()[layout]
+    network = RRN(4, 6, 2, edge_features=2, readout="graph").double()
+    x, edge_attr, batch = torch.randn(graph.num_nodes, 4).double(), edge_features(graph, shared), batch_of(sizes)
+    order = [2, 0, 2, 1]
+    parts = [graph.select(batch == number, edge_attr) for number in order]
+    joined, features = type(graph).join(parts)
+    assert joined.num_nodes == sum(sizes[number] for number in order)
+    again = torch.cat([x[batch == number] for number in order])
+    now = batch_of([sizes[number] for number in order])
+    assert joined.graph_of_node(now).tolist() == now.tolist()
+    expected = network(x, graph, edge_attr, batch, steps=2)[:, order]
+    torch.testing.assert_close(network(again, joined, features, now, steps=2), expected)
+    assert type(graph).join([(part, None) for part, _ in parts])[1] is None
+
+
+def test_shared_features_of_an_edge_list_stay_shared() -> None:
+    graph, sizes = batches()["edges"]
+    _, features = graph.select(batch_of(sizes) == 0, torch.ones(1, 2))
+    assert features is not None
+    assert features.shape == (1, 2)
+
+
+def test_one_graph_has_number_zero() -> None:
+    for graph in (EdgeList(torch.tensor([[0], [1]]), 3), NeighbourTable(torch.tensor([[1], [2], [0]]))):
+        assert graph.graph_of_node(None).tolist() == [0, 0, 0]
+    assert CompleteGraphs(2, 2).graph_of_node(None).tolist() == [0, 0, 1, 1]
+
+
+def test_complete_graphs_with_and_without_a_mask_are_joined() -> None:
+    mask = torch.tensor([[True, False]])
+    joined, _ = CompleteGraphs.join([(CompleteGraphs(1, 2), None), (CompleteGraphs(1, 2, mask), None)])
+    assert joined.mask is not None
+    assert joined.mask.tolist() == [[True, True], [True, False]]
+    with pytest.raises(InputError, match="graphs: expected one size, got 2 and 3; PackedGraphs holds"):
+        CompleteGraphs.join([(CompleteGraphs(1, 2), None), (CompleteGraphs(4, 3), None)])
+
+
+def test_groups_by_hand() -> None:
+    """Kind 0: nodes 0 and 2 together, 1 alone; kind 1: all three together. The first column is of kind 0."""
+    graph = Groups(torch.tensor([[0, 0], [1, 0], [0, 0]]), (2, 1))
+    assert graph.kinds == 2
+    sums = graph.sums(torch.tensor([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]]))
+    assert sums.tolist() == [[5, 70], [2, 70], [5, 70]]
+    assert graph.in_degree().flatten().tolist() == [5, 4, 5]
+    senders, receivers, places = (part.tolist() for part in graph.ends())
+    assert list(zip(receivers, senders, strict=True)) == [
+        *[(0, 0), (0, 2), (0, 0), (0, 1), (0, 2)],
+        *[(1, 1), (1, 0), (1, 1), (1, 2)],
+        *[(2, 0), (2, 2), (2, 0), (2, 1), (2, 2)],
+    ]
+    assert places == list(range(14))
+    assert graph.edge_shape == (14,)
+    assert graph.sum_nodes(torch.tensor([[1.0], [2.0], [4.0]]), None).tolist() == [[7]]
+
+
+def test_sums_of_groups_by_brute_force() -> None:
+    """Groups of the same number in two graphs are two groups."""
+    generator = torch.Generator().manual_seed(3)
+    member_of, counts = torch.randint(3, (11, 4), generator=generator), (3, 3, 5, 3)
+    graph, graph_of = Groups(member_of, counts, torch.tensor([4, 4, 9, 11])), [0] * 4 + [2] * 5 + [3] * 2
+    values = torch.randn(11, 4 * 2, generator=generator).double()
+    found = graph.sums(values)
+    for j in range(11):
+        for k in range(4):
+            mates = [i for i in range(11) if graph_of[i] == graph_of[j] and member_of[i, k] == member_of[j, k]]
+            torch.testing.assert_close(found[j, 2 * k : 2 * k + 2], values[mates, 2 * k : 2 * k + 2].sum(0))
+    assert graph.graph_of_node().tolist() == graph_of
+    by_graph = graph.sum_nodes(values, None)
+    assert by_graph.shape == (4, 8)
+    torch.testing.assert_close(by_graph[2], values[4:9].sum(0))
+    assert not by_graph[1].any()
+
+
+def test_any_nodes_of_groups_may_be_selected() -> None:
+    """Whoever is left out is silent; a graph of which nobody is left is gone."""
+    graph, _ = batches()["groups"]
+    kept = torch.tensor([True, False, True, False, False, False, True, True])
+    selected, _ = graph.select(kept)
+    values = torch.randn(8, 6).double()
+    silent = values * kept[:, None]
+    torch.testing.assert_close(selected.sums(values[kept]), graph.sums(silent)[kept])
+    assert selected.stops.tolist() == [2, 4]
+    nobody, _ = graph.select(torch.zeros(8, dtype=torch.bool))
+    assert nobody.num_nodes == len(nobody.stops) == 0
+
+
+def test_joined_groups_have_room_for_the_largest() -> None:
+    small, large = Groups(torch.tensor([[0, 0]]), (1, 4)), Groups(torch.tensor([[2, 1], [0, 1]]), (3, 2))
+    joined, _ = Groups.join([(small, None), (large, None)])
+    assert joined.counts == (3, 4)
+    assert joined.stops.tolist() == [1, 3]
+    assert joined.sums(torch.tensor([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0]])).tolist() == [[1, 1], [2, 6], [4, 6]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            (torch.zeros(3), (2,)),
+            r"member_of: expected torch.int64 of shape \(nodes, 1 kinds\), got torch.float32 \(3,",
+        ),
+        ((torch.zeros(3, 1), (2,)), r"member_of: expected torch.int64 .*got torch.float32 \(3, 1\)"),
+        ((torch.zeros(3, 2).long(), (2,)), r"member_of: expected .*\(nodes, 1 kinds\), got torch.int64 \(3, 2\)"),
+        ((torch.tensor([[0], [2]]), (2,)), r"member_of: names a group that counts \(2,\) has no room for"),
+        ((torch.tensor([[0], [-1]]), (2,)), r"member_of: names a group that counts \(2,\) has no room for"),
+        ((torch.tensor([[0], [1]]), (2,), torch.tensor([1])), r"stops: expected .* end with 2, the nodes"),
+        ((torch.tensor([[0], [1]]), (2,), torch.tensor([2, 1, 2])), r"stops: expected ascending numbers"),
+        ((torch.tensor([[0], [1]]), (2,), torch.zeros(0).long()), r"stops: expected ascending numbers"),
+    ],
+)
+def test_bad_groups_are_named(arguments: tuple[object, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Groups(*arguments)  # type: ignore[arg-type]
 
 
 def test_edge_features_may_be_shared_along_a_dimension() -> None:

@@ -269,9 +269,22 @@ class CompleteGraphs(Graph):
     @classmethod
     def join(cls, parts: "Sequence[Part]") -> "tuple[CompleteGraphs, Tensor | None]":
         graphs: list[CompleteGraphs] = [graph for graph, _ in parts]
-        masks = [graph.mask for graph in graphs if graph.mask is not None]
-        mask = torch.cat(masks) if masks else None
-        return cls(sum(graph.graphs for graph in graphs), graphs[0].size, mask), _joined(parts)
+        size, device = graphs[0].size, graphs[0].edges.device
+        other = next((graph.size for graph in graphs if graph.size != size), size)
+        if other != size:
+            raise InputError(
+                f"graphs: expected one size, got {size} and {other}; PackedGraphs holds graphs of any sizes"
+            )
+        mask = None
+        if any(graph.mask is not None for graph in graphs):
+            mask = torch.cat([graph.exists for graph in graphs])
+        return cls(sum(graph.graphs for graph in graphs), size, mask, device=device), _joined(parts)
+
+    @property
+    def exists(self) -> Tensor:
+        """Which nodes do: (graphs, size)."""
+        everybody = torch.ones(self.graphs, self.size, dtype=torch.bool, device=self.edges.device)
+        return everybody if self.mask is None else self.mask
 
     def graph_of_node(self, batch: Tensor | None) -> Tensor:
         return torch.arange(self.num_nodes, device=self.edges.device) // self.size
@@ -345,8 +358,8 @@ class PackedGraphs(Graph):
         padded = []
         for graph, edge_attr in parts:
             if edge_attr is not None:
-                wider = size - edge_attr.shape[1], size - edge_attr.shape[2]
-                padded.append((graph, F.pad(edge_attr, (0, 0, 0, wider[1], 0, wider[0]))))
+                wider = size - graph.edge_shape[1]
+                padded.append((graph, F.pad(edge_attr.expand(*graph.edge_shape, -1), (0, 0, 0, wider, 0, wider))))
         return joined, _joined(padded) if padded else None
 
     def graph_of_node(self, batch: Tensor | None) -> Tensor:
@@ -413,7 +426,7 @@ class Groups(Graph):
     def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> tuple["Groups", Tensor | None]:
         """Any nodes, not only those of whole graphs; graphs that are left without a node are left out."""
         if edge_attr is not None:
-            edge_attr = edge_attr[torch.logical_and(*(nodes[end] for end in self.ends()[:2]))]
+            edge_attr = _rows_of(edge_attr, torch.logical_and(*(nodes[end] for end in self.ends()[:2])))
         sizes = torch.zeros_like(self.stops).index_add(
             0, self.graph_of_node()[nodes], torch.ones_like(nodes).long()[nodes]
         )
@@ -427,7 +440,7 @@ class Groups(Graph):
         return joined, _joined(parts)
 
     def ends(self) -> tuple[Tensor, Tensor, Tensor]:
-        """By kind, then by receiver: everybody in the receiver's group."""
+        """By receiver, then by kind: everybody in the receiver's group."""
         if self._ends is None:
             found = []
             for group in self.rows().unbind(1):
@@ -438,7 +451,8 @@ class Groups(Graph):
                 within = torch.arange(len(receivers), device=group.device)
                 within -= (size[group].cumsum(0) - size[group]).repeat_interleave(size[group])
                 found.append(torch.stack([order[first[group[receivers]] + within], receivers]))
-            senders, receivers = torch.cat(found, dim=1)
+            by_kind = torch.cat(found, dim=1)
+            senders, receivers = by_kind[:, by_kind[1].argsort(stable=True)]
             self._ends = senders, receivers, torch.arange(len(senders), device=senders.device)
         return self._ends
 

@@ -138,7 +138,8 @@ def think_through(
         if value < 1:
             raise InputError(f"{name}: expected at least 1, got {value}")
     count = len(work)
-    found = Found([None] * count, torch.zeros(count).bool(), torch.zeros(count).long(), torch.ones(count).long(), [])
+    counter = torch.zeros(count, dtype=torch.long, device="cpu")
+    found = Found([None] * count, counter.bool(), counter, counter + 1, [])
     first_answers: list[Any] = [None] * count
     waiting = deque((number, 1) for number in range(count))
     pending = [1] * count  # starts of each problem that are not over
@@ -147,7 +148,7 @@ def think_through(
         room = max(places or count, starts - 1) - (0 if here is None else len(here.numbers))
         entering = _next(waiting, room, found.finished)
         if entering:
-            numbers, of_start = torch.tensor(entering).T
+            numbers, of_start = torch.tensor(entering, device="cpu").T
             sizes, state = work.begin(numbers)
             new = Places.enter(numbers, sizes, state, of_start)
             here = new if here is None else here.join(new)
@@ -199,7 +200,8 @@ class Thought(NamedTuple):
     """What a network thought of each graph of a batch: see `RRN.think`.
 
     Attributes:
-        answers: the answer at the step that counts, of the first graph, then of the second …: (nodes or graphs, width).
+        answers: the answer at the step that counts, of the first graph, then of the second …: (nodes, graphs or edges,
+            width).
         steps: (graphs,) steps taken, in the start that counts.
         finished: (graphs,) whether its answer settled, or was accepted.
         residuals: (graphs,) the largest change of a probability in the last step taken.
@@ -239,9 +241,9 @@ class GraphWork:
         self.network, self.given, self.until, self.noisy = network, given, until, network.update.noisy
         self.graph_of = given.graph.graph_of_node(given.batch)
         self.graphs = int(self.graph_of[-1]) + 1
-        self.unchanged = torch.zeros(starts + 1, self.graphs, dtype=torch.long, device=self.graph_of.device)
+        self.unchanged = torch.zeros(starts + 1, self.graphs, dtype=torch.long, device="cpu")
         """For how many steps the answer of each graph has been the same, in each of its starts."""
-        self.residual = torch.zeros(0)
+        self.residual = self.unchanged
         self.taken: tuple[list[int], Prepared, Tensor] | None = None
 
     def __len__(self) -> int:
@@ -249,7 +251,7 @@ class GraphWork:
 
     def begin(self, numbers: Tensor) -> tuple[Tensor, State]:
         given, graph_of = self._take(numbers)
-        return graph_of.bincount(minlength=len(numbers)), self.network.init_state(given)
+        return graph_of.bincount(minlength=len(numbers)).cpu(), self.network.init_state(given)
 
     def run(self, places: Places, steps: int) -> tuple[Tensor | Outputs, State]:
         given, _ = self._take(places.numbers)
@@ -258,15 +260,14 @@ class GraphWork:
     def finished(self, places: Places, outputs: Tensor | Outputs) -> Tensor:
         given, _ = self._take(places.numbers)
         before = answer_of(self.network.read(given, places.state))
-        answers = torch.cat([before[None], answer_of(outputs)])
-        rows = self._rows(places, len(before))
+        answers, rows = self._rows(places, torch.cat([before[None], answer_of(outputs)]))
         chances = answers.softmax(-1) if answers.shape[-1] > 1 else answers.sigmoid()
-        self.residual = _by_graph((chances[1:] - chances[:-1]).abs().amax(-1), rows, len(places.numbers))
+        self.residual = _by_graph((chances[1:] - chances[:-1]).abs().amax(-1), rows, len(places.numbers)).cpu()
         if isinstance(self.until, Converged):
             return self.residual < self.until.tolerance
         if isinstance(self.until, Settled):
             said = answers.argmax(-1) if answers.shape[-1] > 1 else (answers[..., 0] > 0).long()
-            changed = _by_graph((said[1:] != said[:-1]).float(), rows, len(places.numbers)) > 0
+            changed = _by_graph((said[1:] != said[:-1]).float(), rows, len(places.numbers)).cpu() > 0
             finished = []
             for now in changed:
                 run = torch.where(now, 0, self.unchanged[places.starts, places.numbers] + 1)
@@ -277,20 +278,22 @@ class GraphWork:
             [bool(self.until(step[rows == place], number)) for place, number in enumerate(places.numbers.tolist())]
             for step in answers[1:]
         ]
-        return torch.tensor(accepted)
+        return torch.tensor(accepted, device="cpu")
 
     def answer(self, places: Places, outputs: Tensor | Outputs, place: int, step: int) -> tuple[Tensor, Tensor]:
-        answers = answer_of(outputs)[step]
-        return answers[self._rows(places, len(answers)) == place], self.residual[step, place]
+        answers, rows = self._rows(places, answer_of(outputs)[step : step + 1])
+        return answers[0, rows == place], self.residual[step, place]
 
-    def _rows(self, places: Places, rows: int) -> Tensor:
-        """The place that each row of the answers belongs to."""
+    def _rows(self, places: Places, answers: Tensor) -> tuple[Tensor, Tensor]:
+        """The answers of some steps as (steps, rows, width), and the place that each row belongs to."""
         given, graph_of = self._take(places.numbers)
-        if rows == len(graph_of):
-            return graph_of
-        if rows == len(places.numbers):
-            return torch.arange(rows, device=graph_of.device)
-        return graph_of[given.graph.ends()[1]]
+        if not self.network.readout.reads_edges:
+            if answers.shape[1] == len(graph_of):
+                return answers, graph_of
+            if answers.shape[1] == len(places.numbers):
+                return answers, torch.arange(len(places.numbers), device=graph_of.device)
+        _, receivers, edges = given.graph.ends()
+        return answers.flatten(1, -2)[:, edges], graph_of[receivers]
 
     def _take(self, numbers: Tensor) -> "tuple[Prepared, Tensor]":
         """What belongs to some graphs, in this order, and the place of each node. A graph may stand in several."""
@@ -302,12 +305,8 @@ class GraphWork:
             parts = [self._select(wanted)] if once else [self._select([number]) for number in wanted]
             graph, edge_attr = type(self.given.graph).join([part[1:] for part in parts])
             x, term = torch.cat([part[0] for part in parts]), self.network.message.encode_edges(edge_attr)
-            batch = None if self.given.batch is None else place_of
-            self.taken = (
-                wanted,
-                self.given._replace(x=x, graph=graph, edge_attr=edge_attr, edge_term=term, batch=batch),
-                place_of,
-            )
+            given = self.given._replace(x=x, graph=graph, edge_attr=edge_attr, edge_term=term, batch=place_of)
+            self.taken = wanted, given, place_of
         return self.taken[1], self.taken[2]
 
     def _select(self, numbers: list[int]) -> tuple[Tensor, Graph, Tensor | None]:
