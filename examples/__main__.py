@@ -16,7 +16,7 @@ import torch
 from rrn.evaluation import machine
 from rrn.storage import write_json
 
-EXAMPLES = ("graph_colouring", "shortest_paths", "digit_sudoku")
+EXAMPLES = ("graph_colouring", "shortest_paths", "digit_sudoku", "latin_squares", "queens", "timetable")
 OUT = Path(__file__).parent.parent / "results" / "examples.json"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from examples import graph_colouring, shortest_paths, sudoku_sizes
+from examples import graph_colouring, latin_squares, queens, shortest_paths, sudoku_sizes, timetable
 
 from rrn import RRN
 from rrn.pretrained import from_pretrained
@@ -64,6 +64,37 @@ def test_test_images_and_test_solutions_are_never_trained_on() -> None:
     )
     assert len(testing) > 50
     assert not set(map(tuple, training.tolist())) & set(map(tuple, testing.tolist()))
+
+
+def test_latin_squares_are_learned_and_read_as_sudokus() -> None:
+    solver = latin_squares.train(200, sizes=(4, 5))
+    problems = latin_squares.unseen(5, 30)
+    assert solver.solve(problems).valid.mean() > 0.8
+    grids = latin_squares.as_grids(problems, 5)
+    assert ((grids > 0).sum(1) == [len(problem.given) for problem in problems]).all()
+    for grid, problem in zip(grids, problems, strict=True):
+        names = [problem.constraints.names[number] for number in problem.given]
+        assert all(grid[5 * row + column] == digit + 1 for row, column, digit in names)
+
+
+def test_queens_are_learned_and_mirror_images_are_kept_apart() -> None:
+    solver = queens.train(200, sizes=(6, 7))
+    rng = np.random.default_rng(1)
+    problems = [queens.draw(7, rng, testing=True) for _ in range(30)]
+    assert solver.solve(problems).valid.mean() > 0.8
+    for problem in problems[:5]:
+        assert problem.answer is not None
+        for image in (problem.answer.reshape(7, 7)[::-1], np.rot90(problem.answer.reshape(7, 7))):
+            of_image = queens.queens(7).problem(answer=[(int(r), int(c)) for r, c in np.argwhere(image)])
+            assert queens.for_testing(of_image, 7)
+
+
+def test_timetables_are_learned_for_schools_that_were_never_seen() -> None:
+    solver = timetable.train(200, classes=3, slots=4)
+    rng = np.random.default_rng(1)
+    problems = [timetable.school(3, 4, rng) for _ in range(30)]
+    assert all(problem.count_solutions() == 1 for problem in problems)
+    assert solver.solve(problems).valid.mean() > 0.8
 
 
 def test_weights_trained_on_nine_by_nine_solve_four_by_four() -> None:

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 FIRST_BATCH, BATCH = 32, 512
 """Puzzles solved together: few at first, so that there is something to see."""
+HEAD = 1 << 16
+"""Bytes of a JSON file that are looked at to see what it is."""
 TOLD_EVERY = 15.0
 """Seconds between lines about progress where standard error is no terminal."""
 ABOUT = f"""Solve Sudokus with the network: steps of message passing until the grid is filled and breaks no rule.
@@ -56,6 +58,8 @@ ABOUT = f"""Solve Sudokus with the network: steps of message passing until the g
 
   rrn solve - --json < puzzles.txt
 
+  rrn solve problem.json --weights folder
+
 Exits with 1 if a puzzle is not solved. What is solved is written at once, and kept if you interrupt."""
 
 
@@ -64,7 +68,7 @@ class Options:
     puzzle: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PUZZLE|FILE|-")] = ""
     """81 characters with 0, . or _ for empty cells, or nine rows of nine; 4 × 4, 6 × 6 and 16 × 16 likewise; or a file
     of any number of these (text, CSV, JSON, .sdk, plain or gzip); or - for standard input. Unset: standard input, or an
-    example on a terminal."""
+    example on a terminal. A .json file with "candidates" is a problem of constraints (docs/constraints.md)."""
     max_steps: Steps = 128
     """Steps of message passing before a start counts as failed."""
     restarts: Annotated[int, Range(least=0, most=10_000)] | None = None
@@ -130,6 +134,12 @@ def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn solve", ABOUT)
     flags = {"--trace": options.trace, "--gif": options.gif, "--png": options.png}
     watched = [flag for flag, wanted in flags.items() if wanted]
+    if _is_declared(options.puzzle):
+        from rrn.cli.declared import solve_declared
+
+        if watched:
+            raise InputError(f"{watched[0]}: shows Sudokus, but {options.puzzle} is a problem of constraints")
+        return solve_declared(options)
     if options.gif or options.png:
         from rrn.tasks.sudoku.figures import check_drawing
 
@@ -179,6 +189,18 @@ def _reader(options: Options, tally: Tally) -> Reader:
     if len(given) < 60 and given[0] not in "[{" and set(cells_of(given).upper()) - set("0" + SYMBOLS):
         raise InputError(f"{given}: neither a file nor a puzzle (81 characters with 0, . or _ for empty cells)")
     return Reader("puzzle", given.split("\n"), options.skip_bad, patient=True)
+
+
+def _is_declared(given: str) -> bool:
+    """Whether it is the file of a problem of constraints; rrn.constraints itself takes seconds to import."""
+    if not given.endswith(".json"):
+        return False
+    try:
+        with open(given, "rb") as file:
+            head = file.read(HEAD)
+    except OSError:
+        return False
+    return any(field in head for field in (b'"candidates"', b'"exactly_one"', b'"at_most_one"'))
 
 
 def _load(weights: str, device: str) -> "nn.Module":

@@ -1,0 +1,72 @@
+"""n queens with some placed, declared as constraints: trained on boards of 8 to 11, tested on 8, 10 and 12.
+
+One queen in every row and column, at most one on every diagonal. As few queens are placed as leave one solution. A
+fifth of all solutions, with their mirror images and rotations, is kept for testing.
+
+    python examples/queens.py
+"""
+
+import zlib
+from functools import cache
+from itertools import product
+
+import numpy as np
+
+from rrn.constraints import Constraints, Problem, Solver
+
+KEPT = 5
+"""One in so many solutions is kept for testing."""
+
+
+@cache
+def queens(size: int) -> Constraints:
+    return Constraints(
+        product(range(size), repeat=2),  # row, column
+        exactly={"row": lambda c: c[0], "column": lambda c: c[1]},
+        at_most={"diagonal": lambda c: c[0] - c[1], "other diagonal": lambda c: c[0] + c[1]},
+    )
+
+
+def for_testing(problem: Problem, size: int) -> bool:
+    """Whether a solution is kept for testing: the same for its mirror images and rotations."""
+    assert problem.answer is not None
+    board = problem.answer.reshape(size, size)
+    turned = [np.rot90(side, quarter) for side in (board, board.T) for quarter in range(4)]
+    return zlib.crc32(min(np.ascontiguousarray(each).tobytes() for each in turned)) % KEPT == 0
+
+
+def draw(size: int, rng: np.random.Generator, testing: bool) -> Problem:
+    while True:
+        problem = queens(size).dig(rng)
+        if for_testing(problem, size) == testing:
+            return problem
+
+
+def train(updates: int, sizes: tuple[int, ...] = (8, 9, 10, 11), seed: int = 0) -> Solver:
+    def make(rng: np.random.Generator) -> Problem:
+        return draw(int(rng.choice(sizes)), rng, testing=False)
+
+    def told(update: int, extra: float, solved: float) -> None:
+        if update % 100 == 0:
+            print(f"update {update:5}  extra givens up to {extra:.0%}  solved {solved:.0%}", flush=True)
+
+    return queens(sizes[0]).fit(make, updates=updates, seed=seed, progress=told)
+
+
+def main(updates: int = 800, count: int = 200) -> dict[str, dict[str, object]]:
+    solver = train(updates)
+    results: dict[str, dict[str, object]] = {}
+    for size in (8, 10, 12):
+        rng = np.random.default_rng(1_000_000)
+        problems = [draw(size, rng, testing=True) for _ in range(count)]
+        found = solver.solve(problems)
+        results[f"size {size}"] = {
+            "n": count,
+            "placed": float(np.mean([len(problem.given) for problem in problems])),
+            "solved_by_starts": found.solved_by_starts(),
+        }
+    return results
+
+
+if __name__ == "__main__":
+    print(main())

@@ -1,0 +1,157 @@
+"""Exact search: solutions counted, for proofs that there is none, or only one, and for making problems.
+
+It goes through choices of candidates with exactly one, or at most one, in every group. Problems can be beyond any
+search, so one is given up after so many placements.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rrn.compiled import compiled
+
+MOST_PLACEMENTS = 20_000
+UNKNOWN = -1
+
+
+class Cover(NamedTuple):
+    """Groups as the search reads them, all kinds counted through.
+
+    Attributes:
+        groups: (candidates, kinds), the groups that each candidate stands in.
+        starts: (groups + 1,), where the members of each group begin.
+        members: (candidates · kinds,), the candidates of the first group, then of the second …
+        needed: (groups,), whether exactly one is true, not at most one.
+    """
+
+    groups: np.ndarray
+    starts: np.ndarray
+    members: np.ndarray
+    needed: np.ndarray
+
+    @classmethod
+    def of(cls, groups: np.ndarray, needed: np.ndarray) -> "Cover":
+        sizes = np.bincount(groups.ravel(), minlength=len(needed))
+        members = np.argsort(groups.ravel(), kind="stable") // groups.shape[1]
+        return cls(groups, np.concatenate([[0], np.cumsum(sizes)]), members, needed)
+
+
+def search(
+    cover: Cover,
+    given: np.ndarray,
+    excluded: np.ndarray | None = None,
+    *,
+    rank: np.ndarray | None = None,
+    limit: int = 2,
+    most_placements: int = MOST_PLACEMENTS,
+) -> tuple[np.ndarray, int]:
+    """The first solution, as bool (candidates,), and how many there are, counted up to ``limit``; UNKNOWN if the search
+    was given up. Candidates are tried in the order of ``rank``, by default in their own."""
+    count = len(cover.groups)
+    solution = np.zeros(count, np.bool_)
+    rank = np.arange(count) if rank is None else rank
+    excluded = np.zeros(0, np.int64) if excluded is None else excluded
+    found = _search(given, excluded, rank, *cover, limit, most_placements, solution)
+    return solution, int(found)
+
+
+@compiled
+def _place(
+    candidate: int,
+    groups: np.ndarray,
+    starts: np.ndarray,
+    members: np.ndarray,
+    blocked: np.ndarray,
+    left: np.ndarray,
+    decided: np.ndarray,
+    sign: int,
+) -> None:
+    """Choose a candidate (sign 1) or take the last choice back (sign -1).
+
+    ``blocked`` counts the choices that rule a candidate out, ``left`` the candidates not ruled out in a group.
+    """
+    for kind in range(groups.shape[1]):
+        group = groups[candidate, kind]
+        decided[group] = sign > 0
+        for place in range(starts[group], starts[group + 1]):
+            other = members[place]
+            if sign < 0:
+                blocked[other] -= 1
+            if blocked[other] == 0:
+                for k in range(groups.shape[1]):
+                    left[groups[other, k]] -= sign
+            if sign > 0:
+                blocked[other] += 1
+
+
+@compiled
+def _search(
+    given: np.ndarray,
+    excluded: np.ndarray,
+    rank: np.ndarray,
+    groups: np.ndarray,
+    starts: np.ndarray,
+    members: np.ndarray,
+    needed: np.ndarray,
+    limit: int,
+    most_placements: int,
+    solution: np.ndarray,
+) -> int:
+    """The needed group with the fewest candidates left is decided next."""
+    count, kinds, total = groups.shape[0], groups.shape[1], needed.shape[0]
+    blocked, left = np.zeros(count, np.int64), starts[1:] - starts[:-1]
+    decided = ~needed
+    for candidate in excluded:
+        if blocked[candidate] == 0:
+            for kind in range(kinds):
+                left[groups[candidate, kind]] -= 1
+        blocked[candidate] += 1
+    for candidate in given:
+        if blocked[candidate] > 0:
+            return 0
+        _place(candidate, groups, starts, members, blocked, left, decided, 1)
+    chosen, group_at = np.zeros(total + 1, np.int64), np.zeros(total + 1, np.int64)
+    depth, found, placements = 0, 0, 0
+    descending = True
+    while True:
+        if descending:
+            best, fewest = -1, count + 1
+            for group in range(total):
+                if needed[group] and not decided[group] and left[group] < fewest:
+                    best, fewest = group, left[group]
+                    if fewest <= 1:
+                        break
+            if best < 0:
+                if found == 0:
+                    for candidate in given:
+                        solution[candidate] = True
+                    for d in range(depth):
+                        solution[chosen[d]] = True
+                found += 1
+                if found >= limit:
+                    return found
+            group_at[depth] = best
+            chosen[depth] = -1
+        group, last = group_at[depth], -1
+        if group >= 0:
+            if chosen[depth] >= 0:
+                last = rank[chosen[depth]]
+                _place(chosen[depth], groups, starts, members, blocked, left, decided, -1)
+            following, lowest = -1, count
+            for place in range(starts[group], starts[group + 1]):
+                other = members[place]
+                if blocked[other] == 0 and last < rank[other] < lowest:
+                    following, lowest = other, rank[other]
+            chosen[depth] = following
+            if following >= 0:
+                placements += 1
+                if placements > most_placements:
+                    return UNKNOWN
+                _place(following, groups, starts, members, blocked, left, decided, 1)
+                depth += 1
+                descending = True
+                continue
+        depth -= 1
+        descending = False
+        if depth < 0:
+            return found

@@ -1,0 +1,211 @@
+"""Solving declared problems with a network: answers, and whether each of them breaks no rule."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rrn.constraints.declaring import Problem
+from rrn.errors import InputError
+from rrn.graphs import Groups
+from rrn.messages import GroupMessage
+from rrn.network import RRN
+from rrn.places import NOISE, Places, think_through
+from rrn.readouts import DotReadout
+from rrn.updates import SharedLayerUpdate, State
+
+PLACES = 32
+"""Problems worked on at a time."""
+STARTS = 8
+
+
+class Batch:
+    """Problems side by side, as one graph of their open candidates.
+
+    Attributes:
+        sizes: (problems,), the open candidates of each.
+        target: (nodes,), which of them are true, where the answers are known.
+    """
+
+    def __init__(self, problems: Sequence[Problem], kinds: tuple[str, ...]) -> None:
+        parts = [problem.constraints.as_kinds(kinds) for problem in problems]
+        self.counts = [max(sizes) for sizes in zip(*(counts for _, counts, _ in parts), strict=True)]
+        opened = [problem.still_open for problem in problems]
+        members = [member_of[still_open] for (member_of, _, _), still_open in zip(parts, opened, strict=True)]
+        self.sizes = torch.tensor([len(rows) for rows in members])
+        self.graph = Groups(torch.from_numpy(np.concatenate(members)), self.counts, self.sizes.cumsum(0))
+        self.decides = problems[0].constraints.decides
+        first = np.cumsum([0, *self.counts])
+        self.needed = torch.zeros(len(problems), first[-1], dtype=torch.bool)
+        """(problems, groups), which groups still need a true member."""
+        for row, problem, (_, _, groups) in zip(self.needed.numpy(), problems, parts, strict=True):
+            missing = problem.constraints.needed & ~problem.taken
+            for k, of_kind in enumerate(groups):
+                row[first[k] : first[k] + len(of_kind)] = missing[of_kind]
+        answers = [p.answer[o] for p, o in zip(problems, opened, strict=True) if p.answer is not None]
+        self.target = torch.from_numpy(np.concatenate(answers)) if len(answers) == len(problems) else None
+
+    def largest(self, logits: Tensor) -> Tensor:
+        """The largest logit in the group of the first kind that each node stands in: (steps, nodes)."""
+        group = self.graph.rows()[:, 0].expand_as(logits)
+        lowest = logits.new_full((len(logits), self.needed.numel()), float("-inf"))
+        return lowest.scatter_reduce(1, group, logits, "amax").gather(1, group)
+
+    def decide(self, logits: Tensor) -> Tensor:
+        """Which candidates are said to be true after each step: (steps, nodes) → bool."""
+        return logits == self.largest(logits) if self.decides else logits > 0
+
+    def keeps_the_rules(self, chosen: Tensor) -> Tensor:
+        """Whether each problem's answer breaks no rule, after each step: (steps, nodes) → (steps, problems)."""
+        groups, kinds = self.graph.rows(), len(self.counts)
+        counts = torch.zeros(len(chosen), self.needed.numel(), dtype=torch.int32)
+        counts.index_add_(1, groups.flatten(), chosen.int().repeat_interleave(kinds, dim=1))
+        counts = counts.view(len(chosen), *self.needed.shape)
+        return ((counts <= 1) & ((counts == 1) | ~self.needed)).all(-1)
+
+
+@dataclass(frozen=True)
+class Solutions:
+    """What `Solver.solve` found for n problems.
+
+    Attributes:
+        answers: of each problem the names of the candidates that are true. Look at ``valid`` before you trust one.
+        valid: (n,) whether the answer breaks no rule and keeps what is given.
+        steps: (n,) steps of message passing it took, in the start that counts.
+        starts: (n,) the start that found it, 1 for the clean one; or how many there were.
+    """
+
+    answers: list[list[Any]]
+    valid: np.ndarray
+    steps: np.ndarray
+    starts: np.ndarray
+
+    def solved_by_starts(self) -> list[float]:
+        """The share solved within 1, 2, … starts, up to the most that any problem took."""
+        most = int(self.starts.max(initial=0))
+        return [float((self.valid & (self.starts <= starts)).mean()) for starts in range(1, most + 1)]
+
+
+def make_network(kinds: int, hidden: int = 48, message_width: int = 16, layer_width: int = 128) -> RRN:
+    """A network on groups of so many kinds: the one that solves Sudokus."""
+    messages = kinds * message_width
+    return RRN(
+        features=1,
+        hidden=messages,
+        encoder_layers=None,
+        message=GroupMessage(kinds, message_width),
+        update=SharedLayerUpdate(hidden, messages, layer_width),
+        readout=DotReadout(hidden),
+    )
+
+
+class Solver:
+    """A network and the kinds of groups that it knows. `Constraints.fit` makes one."""
+
+    def __init__(self, network: RRN, kinds: Sequence[str]) -> None:
+        message = network.message
+        if not isinstance(message, GroupMessage) or message.kinds != len(kinds):
+            found = f"{message.kinds} kinds" if isinstance(message, GroupMessage) else type(message).__name__
+            raise InputError(f"network: expected one for {len(kinds)} kinds of groups, got {found}")
+        self.network, self.kinds = network, tuple(kinds)
+
+    def solve(
+        self,
+        problems: Problem | Sequence[Problem],
+        *,
+        max_steps: int = 64,
+        starts: int = STARTS,
+        noise: float = NOISE,
+        places: int = PLACES,
+        seed: int = 0,
+        progress: Callable[[int], None] = lambda count: None,
+    ) -> Solutions:
+        """Run the network on problems until their answers break no rule, or ``max_steps`` have passed.
+
+        Args:
+            problems: one or many, of any sizes.
+            max_steps: steps of one start.
+            starts: how often to begin; all but the first, clean one get noise on the way.
+            noise: its standard deviation.
+            places: problems worked on at a time.
+            seed: of the noise.
+            progress: told how many more problems are done.
+        """
+        problems = [problems] if isinstance(problems, Problem) else list(problems)
+        generator = torch.Generator().manual_seed(seed)
+        with torch.inference_mode():
+            found = think_through(
+                _Work(self, problems),
+                max_steps=max_steps,
+                starts=starts,
+                noise=noise,
+                places=places,
+                generator=generator,
+                progress=progress,
+            )
+        answers = []
+        for problem, chosen in zip(problems, found.answers, strict=True):
+            true = np.sort(np.concatenate([problem.given, np.flatnonzero(problem.still_open)[chosen]]))
+            answers.append([problem.constraints.names[number] for number in true])
+        return Solutions(answers, found.finished.numpy(), found.steps.numpy(), found.starts.numpy())
+
+    def save(self, folder: str | Path) -> None:
+        """Write weights (safetensors) and settings (JSON), for `load` and for ``rrn solve --weights``."""
+        from rrn.constraints.files import save_solver
+
+        save_solver(self, Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Solver":
+        """What `save` wrote, ready to use."""
+        from rrn.constraints.files import load_solver
+
+        return load_solver(Path(folder))
+
+
+class _Work:
+    """Problems as `rrn.places.Work`: finished when the answer breaks no rule."""
+
+    def __init__(self, solver: Solver, problems: Sequence[Problem]) -> None:
+        self.network, self.kinds, self.problems = solver.network, solver.kinds, problems
+        self.noisy = solver.network.update.noisy
+        self.taken: tuple[list[int], Batch] | None = None
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def begin(self, numbers: Tensor) -> tuple[Tensor, State]:
+        sizes = torch.tensor([int(self.problems[number].still_open.sum()) for number in numbers.tolist()])
+        return sizes, self.network.init_state(torch.ones(int(sizes.sum()), 1))
+
+    def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
+        return run(self.network, self._batch(places), steps, places.state)
+
+    def finished(self, places: Places, outputs: Tensor) -> Tensor:
+        batch = self._batch(places)
+        return batch.keeps_the_rules(batch.decide(outputs))
+
+    def answer(self, places: Places, outputs: Tensor, place: int, step: int) -> np.ndarray:
+        """Which of the problem's open candidates are said to be true."""
+        batch = self._batch(places)
+        chosen = batch.decide(outputs[step : step + 1])[0]
+        return chosen.split(batch.sizes.tolist())[place].numpy()
+
+    def _batch(self, places: Places) -> Batch:
+        numbers = places.numbers.tolist()
+        if self.taken is None or self.taken[0] != numbers:
+            self.taken = numbers, Batch([self.problems[number] for number in numbers], self.kinds)
+        return self.taken[1]
+
+
+def run(network: RRN, batch: Batch, steps: int, state: State) -> tuple[Tensor, State]:
+    """The logits of the open candidates after each step, (steps, nodes), and the state after the last."""
+    nodes = batch.graph.num_nodes
+    if not nodes:
+        return torch.zeros(steps, 0), state
+    outputs, state = network.run(torch.ones(nodes, 1), batch.graph, steps=steps, state=state)
+    return outputs[..., 0], state

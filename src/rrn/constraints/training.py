@@ -1,0 +1,161 @@
+"""Training on problems of your own: each keeps its place until the network has solved it, or has failed to in time."""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rrn.constraints.declaring import Problem
+from rrn.constraints.solving import Batch, Solver, make_network, run
+from rrn.errors import InputError
+from rrn.network import RRN
+from rrn.places import NOISE, Places
+from rrn.training.optimizing import Average
+
+NOISY = 0.1
+"""The share of segments that begin with noise."""
+WINDOW = 0.3
+"""The share of extra givens is drawn from the most to so much less."""
+LOWER_FROM, LOWER_BY, MEMORY = 0.7, 0.005, 0.01
+"""The most is lowered by so much per update while more than 70 % of those that leave, a running mean, are solved."""
+AVERAGE = 0.998
+
+
+def fit(
+    kinds: Sequence[str],
+    make: Callable[[np.random.Generator], Problem],
+    *,
+    updates: int,
+    places: int = 16,
+    segment: int = 8,
+    max_steps: int = 48,
+    pool: int = 2000,
+    rate: float = 2e-3,
+    extra: float = 0.9,
+    noise: float = NOISE,
+    hidden: int = 48,
+    message_width: int = 16,
+    layer_width: int = 128,
+    seed: int = 0,
+    progress: Callable[[int, float, float], None] = lambda update, extra, solved: None,
+) -> Solver:
+    """Train a network on problems that ``make`` draws, and whose answer is known; they may be of several sizes.
+
+    Each update runs a segment of steps for every place of the batch, with the loss at every step: cross-entropy within
+    the groups of the first kind, or that of each candidate where that kind does not decide. A problem that is solved
+    leaves its place to a new one, the others go on from where they are.
+
+    Problems get easy first: a share of the answer is given besides what ``make`` gives, at first up to ``extra``, and
+    less and less as the network solves them.
+
+    Args:
+        updates: how many; the rate of learning falls to zero over them.
+        places: problems in a batch.
+        segment: steps per update; the gradient stays within them.
+        max_steps: steps that a problem may have before it counts as failed.
+        pool: so many problems are drawn; after that they come again, with other extra givens. 0: always new ones.
+        rate: of AdamW at the start.
+        extra: the largest share of the answer that is given besides, at the start. 0: none.
+        noise: standard deviation of the noise that a tenth of the segments begin with.
+        hidden, message_width, layer_width: of the network, see `rrn.updates.SharedLayerUpdate`.
+        seed: of the problems, the weights and the noise.
+        progress: told the update, the share of extra givens and that of problems solved, after every update.
+    """
+    if updates < 1:
+        raise InputError(f"updates: expected at least 1, got {updates}")
+    rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = make_network(len(kinds), hidden, message_width, layer_width)
+    average = Average(network, AVERAGE)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=rate, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates)
+    drawn: list[Problem] = []
+    problems: dict[int, Problem] = {}
+    counter = itertools.count()
+    here: Places | None = None
+    solved_share = 0.0
+    for update in range(updates):
+        room = places - (0 if here is None else len(here.numbers))
+        if room:
+            numbers = [next(counter) for _ in range(room)]
+            problems |= {number: _draw(make, drawn, pool, extra, rng) for number in numbers}
+            new = _enter(network, numbers, problems)
+            here = new if here is None else here.join(new)
+        assert here is not None
+        if noise:
+            which = torch.from_numpy((rng.random(places) < NOISY).astype(np.float32))
+            here = here.noisy(network.update.noisy, which * noise, generator)
+        batch = Batch([problems[number] for number in here.numbers.tolist()], tuple(kinds))
+        logits, state = run(network, batch, segment, here.state)
+        loss = _loss(logits, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        average.follow(network, update)
+        here = here.after(state.detach(), segment)
+        with torch.no_grad():
+            right = _right(logits, batch)
+        over = (right[0] & right[-1]) | (here.age >= max_steps)
+        if bool(over.any()):
+            solved_share += MEMORY * int(over.sum()) * (float(right[-1][over].float().mean()) - solved_share)
+            for number in here.numbers[over].tolist():
+                del problems[number]
+            here = here.leave(over)
+        if solved_share > LOWER_FROM:
+            extra = max(0.0, extra - LOWER_BY)
+        progress(update + 1, extra, solved_share)
+    return Solver(average.network, kinds)
+
+
+def _draw(
+    make: Callable[[np.random.Generator], Problem],
+    drawn: list[Problem],
+    pool: int,
+    extra: float,
+    rng: np.random.Generator,
+) -> Problem:
+    """A problem with an answer and open candidates: one that is all given has nothing to teach."""
+    for _ in range(100):
+        if pool and len(drawn) == pool:
+            problem = drawn[rng.integers(pool)]
+        else:
+            problem = make(rng)
+            if problem.answer is None:
+                raise InputError("make: returned a problem without an answer; give problem(…, answer=…), or use dig")
+            drawn += [problem] if pool else []
+        easier = problem.with_more(rng.uniform(max(0.0, extra - WINDOW), extra), rng) if extra else problem
+        if easier.still_open.any():
+            return easier
+    raise InputError("make: 100 problems in a row had no open candidate")
+
+
+def _enter(network: RRN, numbers: list[int], problems: dict[int, Problem]) -> Places:
+    sizes = torch.tensor([int(problems[number].still_open.sum()) for number in numbers])
+    state = network.init_state(torch.ones(int(sizes.sum()), 1))
+    return Places.enter(torch.tensor(numbers), sizes, state)
+
+
+def _loss(logits: Tensor, batch: Batch) -> Tensor:
+    """(steps, nodes) → the mean over steps and over groups, or nodes."""
+    assert batch.target is not None
+    if not batch.decides:
+        target = batch.target.to(logits).expand_as(logits)
+        return torch.nn.functional.binary_cross_entropy_with_logits(logits, target)
+    group = batch.graph.rows()[:, 0]
+    largest = batch.largest(logits.detach())
+    total = logits.new_zeros(len(logits), batch.needed.numel())
+    total = total.index_add(1, group, (logits - largest).exp())
+    true = batch.target.nonzero()[:, 0]
+    return (total[:, group[true]].log() + largest[:, true] - logits[:, true]).mean()
+
+
+def _right(logits: Tensor, batch: Batch) -> Tensor:
+    """Whether each problem's answer is the known one, after each step: (steps, problems)."""
+    wrong = (batch.decide(logits) != batch.target).int()
+    place = batch.graph.graph_of_node().expand_as(wrong)
+    return torch.zeros(len(logits), len(batch.sizes), dtype=torch.int32).scatter_add(1, place, wrong) == 0
