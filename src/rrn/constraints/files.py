@@ -11,6 +11,7 @@ from rrn.constraints.solving import Solver, make_network
 from rrn.errors import InputError, blaming, quote, shorten
 from rrn.pretrained import load_weights, save_network
 from rrn.storage import read_bytes, write_json
+from rrn.updates import SharedLayerUpdate
 
 SOLVER = "solver.json"
 MOST_BYTES = 64 << 20
@@ -158,6 +159,7 @@ def _twice(text: str) -> Iterator[tuple[Place, int]]:
 
 def save_solver(solver: Solver, folder: Path) -> None:
     update = solver.network.update
+    assert isinstance(update, SharedLayerUpdate)
     save_network(solver.network, folder)
     sizes = {
         "hidden": update.hidden,
