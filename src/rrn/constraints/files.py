@@ -164,7 +164,7 @@ def save_solver(solver: Solver, folder: Path) -> None:
     sizes = {
         "hidden": update.hidden,
         "message_width": solver.network.hidden // len(solver.kinds),
-        "layer_width": update.second.shape[0],
+        "layer_width": update.first.shape[1],
     }
     write_json(folder / SOLVER, {"kinds": list(solver.kinds), **sizes})
 

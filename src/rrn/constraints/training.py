@@ -109,6 +109,7 @@ def fit(
         if solved_share > LOWER_FROM:
             extra = max(0.0, extra - LOWER_BY)
         progress(update + 1, extra, solved_share)
+    assert isinstance(average.network, RRN)
     return Solver(average.network, kinds)
 
 
@@ -156,6 +157,7 @@ def _loss(logits: Tensor, batch: Batch) -> Tensor:
 
 def _right(logits: Tensor, batch: Batch) -> Tensor:
     """Whether each problem's answer is the known one, after each step: (steps, problems)."""
-    wrong = (batch.decide(logits) != batch.target).int()
+    assert batch.target is not None
+    wrong = (batch.decide(logits) ^ batch.target).int()
     place = batch.graph.graph_of_node().expand_as(wrong)
     return torch.zeros(len(logits), len(batch.sizes), dtype=torch.int32).scatter_add(1, place, wrong) == 0
