@@ -5,7 +5,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint
 SMALL := .venv/small
 READY := .venv/ready
 
-.PHONY: setup demo test lint bench docs wheel clean
+.PHONY: setup demo test lint bench reproduce docs wheel clean
 
 setup: $(READY)
 
@@ -37,6 +37,11 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+# The paper's figures beside those of results/, for the docs and for installed packages; after new results or weights.
+reproduce: $(READY)
+	$(BIN)/rrn reproduce --list --json --out src/rrn/reproduced.json > /dev/null
+	$(BIN)/rrn reproduce --list --markdown --out docs/reproduce.md > /dev/null
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -44,6 +44,15 @@ def test_rows_of_the_same_puzzles_are_kept_and_others_are_not(
         assert json.loads((tmp_path / "compared.json").read_text()) == result
 
 
+def test_nothing_is_written_where_nothing_was_told(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call("compare", "sudoku", "--limit", 2, "--systems", "parallel")
+    assert code == 0
+    assert "Bauke" in out
+    assert "written" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -52,6 +52,19 @@ def test_the_shipped_network_is_right(call: Call, tmp_path: Path) -> None:
     assert out_of.read_bytes().startswith(b"\x89PNG")
 
 
+def test_no_picture_where_none_is_asked_for(
+    call: Call, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    code, out, err = call("ask", "pretty-clevr", "--weights", weights, "--json")
+    assert code == 0
+    assert json.loads(out)["picture"] is None
+    assert "drawn" not in err
+    assert list(empty.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("flags", "named"),
     [

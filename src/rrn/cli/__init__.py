@@ -15,6 +15,7 @@ COMMANDS = {
     "train": "train a preset, or go on training",
     "evaluate": "measure weights on data they never saw",
     "compare": "measure the systems of the paper's table on the same Sudokus",
+    "reproduce": "measure a row of the paper's tables and figures again",
     "data": "write a data set to disk",
     "export": "write a network as ONNX, to run it without torch",
     "serve": "open the page: watch networks reason",

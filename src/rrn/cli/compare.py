@@ -35,10 +35,10 @@ class Options:
     """Measure these alone, such as parallel,random; what --out holds of others on the same puzzles is kept."""
     json: bool = False
     """Print one JSON object to standard output and nothing else there."""
-    out: Path = Path("results/sudoku_compared.json")
-    """Where the result is written."""
-    figure: Path = Path("docs/sudoku_compared.png")
-    """Where the bar chart is drawn."""
+    out: Path | None = None
+    """Also write the JSON to this file."""
+    figure: Path | None = None
+    """Draw a bar chart to this file (.png, .svg, .pdf)."""
 
 
 def main(arguments: list[str]) -> int:
@@ -68,14 +68,18 @@ def main(arguments: list[str]) -> int:
             row = compare.measure(system, puzzles, solutions, show)
             measured[system.name] = {**row, "command": command, "date": date.today().isoformat()}
     result: dict[str, Any] = {"n": len(puzzles), "data": source, "machine": machine()}
-    result["systems"] = {**(_earlier(options.out, result) if options.systems else {}), **measured}
-    write_json(options.out, result)
-    compare.draw(result, options.figure)
+    result["systems"] = {**(_earlier(options.out, result) if options.systems and options.out else {}), **measured}
+    if options.out:
+        write_json(options.out, result)
+    if options.figure:
+        compare.draw(result, options.figure)
     if options.json:
         print_json(result)
     else:
         Console().print(compare.table(result))
-        print(f"written: {options.out}, {options.figure}", file=sys.stderr)
+        written = [str(path) for path in (options.out, options.figure) if path]
+        if written:
+            print(f"written: {', '.join(written)}", file=sys.stderr)
     return 0
 
 

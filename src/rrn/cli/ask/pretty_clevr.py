@@ -24,8 +24,8 @@ class Options:
     """Steps to think. Unset: as many as in training."""
     weights: str = "pretty-clevr"
     """A folder of weights, shipped weights by name, or a hub id."""
-    out: Path = Path("scene.svg")
-    """The picture of the scene with the true jumps (.svg, .png, .pdf; the last two need the extra 'figures')."""
+    out: Path | None = None
+    """Draw the scene with the true jumps to this file (.svg, .png, .pdf; the last two need the extra 'figures')."""
     device: str = "auto"
     """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     json: bool = False
@@ -47,7 +47,8 @@ def main(arguments: list[str]) -> int:
     network, preset = from_pretrained(options.weights, task="pretty-clevr")
     host(network, find_device(options.device))
     trace = predict(network, asked, options.steps or preset.steps)
-    draw_question(options.out, asked.scene, asked.start, asked.jumps)
+    if options.out:
+        draw_question(options.out, asked.scene, asked.start, asked.jumps)
     guesses = trace.guesses(2)
     if options.json:
         steps = [
@@ -56,7 +57,9 @@ def main(arguments: list[str]) -> int:
         ]
         question = {"seed": options.seed, "start": data.NAMES[asked.start], "jumps": options.jumps}
         answered = {"answer": trace.answer, "truth": trace.truth, "right": trace.right}
-        print_json({**question, **answered, "path": asked.path, "steps": steps, "picture": str(options.out)})
+        print_json(
+            {**question, **answered, "path": asked.path, "steps": steps, "picture": options.out and str(options.out)}
+        )
         return 0
     console = Console(highlight=False)
     console.print(data.describe(asked.scene) + "\n")
@@ -67,5 +70,6 @@ def main(arguments: list[str]) -> int:
     verdict = "which is right" if trace.right else f"which is wrong: it is {trace.truth}"
     console.print(f"\n{trace.question}: [bold]{trace.answer}[/bold], {verdict}.")
     console.print("The jumps: " + " → ".join(asked.path))
-    print(f"drawn: {options.out}", file=sys.stderr)
+    if options.out:
+        print(f"drawn: {options.out}", file=sys.stderr)
     return 0
