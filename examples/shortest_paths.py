@@ -5,7 +5,11 @@ the two sources are marked. News travels one edge a step, so a node d edges away
 cover distances up to 8, and the same network, run for longer, answers what lies further off.
 
     python examples/shortest_paths.py
+    python examples/shortest_paths.py thinking.gif    # also draws how the news travels, one edge per step (or .svg)
 """
+
+import sys
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -13,6 +17,7 @@ from torch import Tensor
 from rrn import RRN
 from rrn.graphs import union
 from rrn.losses import every_step
+from rrn.viewing import animate, trace
 
 NEAREST_A, NEAREST_B, TIE = range(3)
 
@@ -84,9 +89,18 @@ def evaluate(network: RRN, graphs: int, nodes: int, steps: list[int], seed: int 
     }
 
 
-def main(updates: int = 1000, graphs: int = 200) -> dict[str, dict[str, float]]:
-    return evaluate(train(updates), graphs, nodes=100, steps=[8, 16, 32])
+def view(network: RRN, path: str | Path, nodes: int = 24, seed: int = 1) -> None:
+    """Draw how a network finds out: colours are what nodes believe, dark arrows the messages that changed it."""
+    x, edge_index = random_graph(nodes, torch.Generator().manual_seed(seed))
+    animate(trace(network, x, edge_index), path, classes=["A", "B", "="])
+
+
+def main(updates: int = 1000, graphs: int = 200, picture: str | None = None) -> dict[str, dict[str, float]]:
+    network = train(updates)
+    if picture is not None:
+        view(network, picture)
+    return evaluate(network, graphs, nodes=100, steps=[8, 16, 32])
 
 
 if __name__ == "__main__":
-    print(main())
+    print(main(picture=sys.argv[1] if len(sys.argv) > 1 else None))

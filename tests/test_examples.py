@@ -15,12 +15,14 @@ from rrn.tasks.sudoku.exact import generate
 RESULTS = Path(__file__).parent.parent / "results"
 
 
-def test_more_steps_answer_longer_paths() -> None:
+def test_more_steps_answer_longer_paths(tmp_path: Path) -> None:
     network = shortest_paths.train(200, batch_size=8, seed=1)
     accuracy = shortest_paths.evaluate(network, graphs=20, nodes=100, steps=[8, 32])
     assert accuracy["8 steps"]["0-8"] > 0.9
     assert accuracy["8 steps"]["17-32"] < 0.7
     assert accuracy["32 steps"]["17-32"] > 0.85
+    shortest_paths.view(network, tmp_path / "thinking.svg")
+    assert "step 9" in (tmp_path / "thinking.svg").read_text()
 
 
 def test_distances_by_hand() -> None:
