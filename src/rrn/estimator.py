@@ -344,7 +344,7 @@ class _Estimator(ABC):
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{path}: not an estimator that was saved ({error})") from error
-        estimator.network_ = RRN.from_pretrained(folder).to(estimator.device)
+        estimator.network_ = RRN.from_pretrained(Path(folder).absolute()).to(estimator.device)
         return estimator
 
     # What goes in.
