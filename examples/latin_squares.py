@@ -12,7 +12,8 @@ from itertools import product
 import numpy as np
 
 from rrn.constraints import Constraints, Problem, Solver
-from rrn.tasks.sudoku.predict import solve as solve_sudokus
+from rrn.tasks.sudoku.declared import solver as sudoku_solver
+from rrn.tasks.sudoku.declared import sudoku
 
 
 @cache
@@ -43,12 +44,9 @@ def unseen(size: int, count: int, seed: int = 1_000_000) -> list[Problem]:
     return [latin_square(size).dig(rng) for _ in range(count)]
 
 
-def as_grids(problems: list[Problem], size: int) -> np.ndarray:
-    """(n, size²) digits from 1, 0 for a hole: what `rrn.tasks.sudoku` reads."""
-    grids = np.zeros((len(problems), size * size), np.uint8)
-    for grid, problem in zip(grids, problems, strict=True):
-        grid[problem.given // size] = problem.given % size + 1
-    return grids
+def as_sudoku(problem: Problem, size: int) -> Problem:
+    names = problem.constraints.names
+    return sudoku((1, size)).problem(given=[names[number] for number in problem.given])
 
 
 def main(updates: int = 700, count: int = 200) -> dict[str, dict[str, object]]:
@@ -57,12 +55,12 @@ def main(updates: int = 700, count: int = 200) -> dict[str, dict[str, object]]:
     for size in (7, 8, 9):
         problems = unseen(size, count)
         found = solver.solve(problems)
-        sudoku = solve_sudokus(as_grids(problems[:50], size), box=(1, size), restarts=7, max_steps=64)
+        untrained = sudoku_solver().solve([as_sudoku(problem, size) for problem in problems[:50]])
         results[f"size {size}"] = {
             "n": count,
             "holes": float(np.mean([size * size - len(problem.given) for problem in problems])),
             "solved_by_starts": found.solved_by_starts(),
-            "sudoku_weights_untrained": {"n": len(sudoku.valid), "solved": float(sudoku.valid.mean())},
+            "sudoku_weights_untrained": {"n": 50, "solved_by_starts": untrained.solved_by_starts()},
         }
     return results
 

@@ -57,7 +57,7 @@ def train(updates: int, sizes: tuple[int, ...] = (8, 9, 10, 11), seed: int = 0) 
     return queens(sizes[0]).fit(make, updates=updates, seed=seed, progress=told)
 
 
-def main(updates: int = 4000, count: int = 200) -> dict[str, dict[str, object]]:
+def main(updates: int = 2500, count: int = 200) -> dict[str, dict[str, object]]:
     solver = train(updates)
     results: dict[str, dict[str, object]] = {}
     for size in (8, 10, 12):
