@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_control_c_ends_it(served: tuple["subprocess.Popen[str]", str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--port", "65536"], "rrn: --port: expected 0 to 65535, got 65536\n"),
+        (["--port", "65536"], "rrn: --port: expected at most 65,535, got 65536\n"),
         (["--workers", "0"], "rrn: --workers: expected at least 1, got 0\n"),
         (["--host", "no.such.host.invalid"], "rrn: cannot listen at no.such.host.invalid, port 8000 ("),
     ],
@@ -97,3 +98,46 @@ def test_without_the_extra_it_says_what_to_install(call: Call, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     code, _, err = call("serve", "--port", "0")
     assert (code, err) == (2, f"rrn: {needs_extra('serving', 'web')}\n")
+
+
+def test_few_file_descriptors_and_clients_that_do_not_leave() -> None:
+    """With room for a handful of sockets, 200 connections are refused or wait, and the log stays short; and SIGTERM
+    ends it within 10 seconds, whatever clients are doing."""
+    resource = pytest.importorskip("resource")
+    command = [sys.executable, "-m", "rrn", "serve", "--port", "0", "--workers", "1"]
+
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (96, 96))
+
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=few) as process:
+        try:
+            assert process.stderr is not None
+            port = int(re.findall(r":(\d+) after", process.stderr.readline())[0])
+            crowd = []
+            for _ in range(200):
+                crowd.append(socket.socket())
+                crowd[-1].setblocking(False)
+                crowd[-1].connect_ex(("127.0.0.1", port))
+            time.sleep(2)
+            for connection in crowd:
+                connection.close()
+            time.sleep(1)
+            url = f"http://127.0.0.1:{port}"
+            assert urllib.request.urlopen(f"{url}/api/panels", timeout=60).status == 200
+            staying = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(4)]
+            body = json.dumps({"puzzles": ["." * 81] * 8, "steps": 256}).encode()
+            asked = b"POST /api/sudoku/solve HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+            for connection, sent in zip(staying, (b"", b"GET /", asked, asked + body), strict=True):
+                connection.sendall(sent)
+            time.sleep(1)
+            process.send_signal(signal.SIGTERM)
+            begun = time.monotonic()
+            process.wait(30)
+            assert time.monotonic() - begun < 10
+            for connection in staying:
+                connection.close()
+            logged = process.stderr.read()
+            assert len(logged) < 2000, logged
+            assert "Traceback" not in logged
+        finally:
+            process.kill()

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
@@ -17,8 +16,10 @@ from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import grid_to_line
 from rrn.web.app import create_app
 from rrn.web.panels import PANELS
+from rrn.web.server import Server
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+URL = "http://localhost"
 REQUIRED = "RRN_BROWSER_REQUIRED"
 BROWSER_FLAGS = [
     "--headless",
@@ -53,7 +54,7 @@ def app(weights: dict[str, Path | str]) -> FastAPI:
 
 @pytest.fixture(scope="session")
 def client(app: FastAPI) -> TestClient:
-    return TestClient(app, raise_server_exceptions=False)
+    return TestClient(app, raise_server_exceptions=False, base_url=URL)
 
 
 @pytest.fixture(scope="session")
@@ -65,8 +66,7 @@ def easy() -> str:
 
 class LiveServer:
     def __init__(self, app: FastAPI) -> None:
-        config = uvicorn.Config(app, port=0, log_level="warning", lifespan="off")
-        self.server = uvicorn.Server(config)
+        self.server = Server(app, port=0, lifespan="off")
         self.thread = threading.Thread(target=self.server.run, daemon=True)
 
     def __enter__(self) -> "LiveServer":

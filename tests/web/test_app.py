@@ -28,6 +28,7 @@ from rrn.web.app import STATIC, create_app
 from rrn.web.panels import PANELS, pretty_clevr
 from rrn.web.panels.sudoku import EXTREME, IMPOSSIBLE, read_puzzle
 
+URL = "http://localhost"
 STORY = "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 younger than Bob. How old is Cleo?"
 
 
@@ -57,7 +58,7 @@ def test_a_panel_appears_exactly_when_its_weights_are_there(
         network, preset = from_pretrained(weights[panel["task"]])
         assert panel["parameters"] == sum(p.numel() for p in network.parameters())
         assert panel["steps"] == preset.steps
-    alone = TestClient(create_app({"ages": weights["ages"]}, workers=1))
+    alone = TestClient(create_app({"ages": weights["ages"]}, workers=1), base_url=URL)
     assert [panel["task"] for panel in alone.get("/api/panels").json()] == ["ages"]
     assert alone.post("/api/sudoku/solve", json={"puzzles": [easy]}).status_code in (404, 405)
     assert create_app({}, workers=1).openapi()["paths"].keys() == {"/api/panels"}
@@ -263,7 +264,7 @@ def test_bodies_are_capped_whatever_their_headers_say(client: TestClient) -> Non
 def test_a_body_that_does_not_arrive_is_given_up(live: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "BODY_SECONDS", 0.2)
     with socket.create_connection(("127.0.0.1", live.port), timeout=20) as connection:
-        connection.sendall(b"POST /api/sudoku/solve HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
+        connection.sendall(b"POST /api/sudoku/solve HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{")
         assert connection.recv(4000).startswith(b"HTTP/1.1 408")
 
 
@@ -299,7 +300,7 @@ def test_static_files_cannot_be_walked_out_of(path: str, live: Any) -> None:
 
 def test_when_the_queue_is_full_the_answer_is_429_and_the_page_still_comes(weights: dict[str, Any]) -> None:
     app = create_app({"ages": weights["ages"]}, workers=1, waiting=1)
-    client, release = TestClient(app), threading.Event()
+    client, release = TestClient(app, base_url=URL), threading.Event()
     blocked = [app.state.pool.submit(release.wait) for _ in range(2)]
     response = client.post("/api/ages/ask", json={"story": STORY})
     assert (response.status_code, response.headers["retry-after"]) == (429, "1")
@@ -313,7 +314,7 @@ def test_when_the_queue_is_full_the_answer_is_429_and_the_page_still_comes(weigh
 
 def test_a_failed_request_leaves_the_queue(weights: dict[str, Any]) -> None:
     app = create_app({"ages": weights["ages"]}, workers=1, waiting=0)
-    client = TestClient(app)
+    client = TestClient(app, base_url=URL)
     for _ in range(5):
         assert client.post("/api/ages/ask", json={"story": "?"}).status_code == 422
         time.sleep(0.01)
@@ -330,6 +331,9 @@ def test_our_mistakes_tell_nothing_of_the_inside(
     response = client.post("/api/sudoku/solve", json={"puzzles": [easy]})
     assert response.status_code == 500
     assert "secret" not in response.text
+    assert response.json() == {"error": "Something went wrong in the server; its log says what."}
+    assert response.headers["content-security-policy"].startswith("default-src 'self';")
+    assert response.headers["x-content-type-options"] == "nosniff"
 
 
 def test_every_response_keeps_browsers_strict(client: TestClient) -> None:

@@ -12,8 +12,6 @@ from rrn.errors import InputError
 from rrn.hints import needs_extra
 from rrn.presets import Range
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
 
 @dataclass(frozen=True)
 class Options:
@@ -25,6 +23,8 @@ class Options:
     """Threads that run networks. Unset: one a core."""
     device: str = "auto"
     """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
+    names: tuple[str, ...] = ()
+    """Further names that requests may call this server by, such as that of a proxy in front of it."""
     open: bool = False
     """Open the page in a browser."""
 
@@ -34,28 +34,29 @@ def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn serve", "Serve the page: watch networks reason, on your own input.")
     try:
         import fastapi  # noqa: F401
-        import uvicorn
+        import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise needs_extra("serving", "web") from error
     listening = _listen(options.host, options.port)
     from rrn.web.app import create_app
+    from rrn.web.guard import ANY_ADDRESS, LOOPBACK
+    from rrn.web.server import Server
 
-    app = create_app(workers=options.workers, device=options.device)
     address, port = listening.getsockname()[:2]
-    url = f"http://{f'[{address}]' if ':' in address else address}:{port}"
+    hosts = {*LOOPBACK, options.host, address, *options.names}
     if options.host not in LOOPBACK:
         print(f"rrn: {options.host} can be reached by others; whoever reaches it can use the page", file=sys.stderr)
-    config = uvicorn.Config(app, log_level="warning", timeout_keep_alive=30, server_header=False)
+        hosts |= {socket.gethostname(), ANY_ADDRESS}
+    app = create_app(workers=options.workers, device=options.device, hosts=hosts)
+    url = f"http://{f'[{address}]' if ':' in address else address}:{port}"
 
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            seconds = time.monotonic() - started
-            print(f"rrn: serving at {url} after {seconds:.1f} s; Ctrl+C ends it", file=sys.stderr, flush=True)
-            if options.open:
-                webbrowser.open(url)
+    def ready() -> None:
+        seconds = time.monotonic() - started
+        print(f"rrn: serving at {url} after {seconds:.1f} s; Ctrl+C ends it", file=sys.stderr, flush=True)
+        if options.open:
+            webbrowser.open(url)
 
-    Server(config).run(sockets=[listening])
+    Server(app, ready).run(sockets=[listening])
     return 0
 
 

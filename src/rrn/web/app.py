@@ -1,8 +1,7 @@
 """The application: the page, the API, and everything that guards them."""
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import rrn
 from rrn.accuracy import ACCURACY
@@ -20,19 +18,13 @@ from rrn.devices import find_device, host
 from rrn.errors import InputError
 from rrn.pretrained import from_pretrained, shipped
 from rrn.web import limits
+from rrn.web.guard import HEADERS, LOOPBACK, Guard, refusal
 from rrn.web.panels import PANELS
-from rrn.web.pool import BusyError, Pool, as_json
+from rrn.web.pool import BusyError, Pool
 
 STATIC = Path(__file__).parent / "static"
 WAITING = 32
 """Requests that may wait for a free worker."""
-HEADERS = {
-    b"content-security-policy": b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; "
-    b"frame-ancestors 'none'",
-    b"x-content-type-options": b"nosniff",
-    b"referrer-policy": b"no-referrer",
-    b"cache-control": b"no-cache",
-}
 DESCRIPTION = f"""Recurrent relational networks think in steps; this API returns the answer after every one of them.
 
 Errors are JSON: `{{"error": "what is wrong"}}`. Bodies hold at most {limits.BODY_BYTES:,} bytes. When too many requests
@@ -55,6 +47,7 @@ def create_app(
     workers: int | None = None,
     waiting: int = WAITING,
     device: str = "cpu",
+    hosts: Collection[str] = LOOPBACK,
 ) -> FastAPI:
     """The application with its networks loaded.
 
@@ -63,6 +56,7 @@ def create_app(
         workers: threads that run networks. Unset: one a core.
         waiting: requests that may wait for one of them; more get 429.
         device: where networks are computed: see `rrn.devices`.
+        hosts: the names that requests may call it by.
     """
     if weights is None:
         weights = {name: name for name in shipped() if name in PANELS}
@@ -72,6 +66,7 @@ def create_app(
     for name in PANELS:
         if name in weights:
             network, preset = from_pretrained(weights[name])
+            pool.watch(network)
             loaded[name] = host(network, place), preset
 
     @asynccontextmanager
@@ -110,92 +105,37 @@ def create_app(
         app.include_router(PANELS[name].router(network, preset, pool))
     app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
     _add_refusals(app)
-    app.add_middleware(Guard)
+    app.add_middleware(Guard, hosts=hosts)
     return app
-
-
-def _refusal(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(as_json({"error": message}), status, dict(headers or {}), "application/json")
 
 
 def _add_refusals(app: FastAPI) -> None:
     @app.exception_handler(InputError)
     async def bad_input(_: Request, error: InputError) -> Response:
-        return _refusal(422, str(error))
+        return refusal(422, str(error))
 
     @app.exception_handler(RequestValidationError)
     async def bad_request(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         malformed = first["type"] == "json_invalid"
-        return _refusal(400 if malformed else 422, "The body is not JSON." if malformed else _sentence(first))
+        return refusal(400 if malformed else 422, "The body is not JSON." if malformed else _sentence(first))
 
     @app.exception_handler(BusyError)
     async def busy(_: Request, error: BusyError) -> Response:
-        return _refusal(429, "Too many requests wait already; try again after a second.", {"retry-after": "1"})
+        return refusal(429, "Too many requests wait already; try again after a second.", {"retry-after": "1"})
 
     @app.exception_handler(StarletteHTTPException)
     async def http_error(_: Request, error: HTTPException) -> Response:
-        return _refusal(error.status_code, str(error.detail), error.headers)
+        return refusal(error.status_code, str(error.detail), error.headers)
 
     @app.exception_handler(Exception)
     async def our_mistake(_: Request, error: Exception) -> Response:
-        return _refusal(500, "Something went wrong in the server; its log says what.")
+        said = refusal(500, "Something went wrong in the server; its log says what.")
+        said.raw_headers += HEADERS.items()  # it does not pass the guard
+        return said
 
 
 def _sentence(error: dict[str, Any]) -> str:
     """ "steps: Input should be less than or equal to 256"."""
     place = ".".join(str(part) for part in error["loc"] if part not in ("body", "query"))
     return f"{place or 'body'}: {error['msg']}"
-
-
-class Guard:
-    """Caps bodies, whatever their headers say, gives up on slow ones, and sets headers that keep browsers strict."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *HEADERS.items()]
-            await send(message)
-
-        try:
-            async with asyncio.timeout(limits.BODY_SECONDS):
-                body = await _read_body(scope, receive)
-        except TimeoutError:
-            late = f"The body did not arrive within {limits.BODY_SECONDS:.0f} seconds."
-            await _refusal(408, late, {"connection": "close"})(scope, receive, send_with_headers)
-            return
-        if body is None:
-            long = f"The body is too long; at most {limits.BODY_BYTES:,} bytes are read."
-            await _refusal(413, long, {"connection": "close"})(scope, receive, send_with_headers)
-            return
-        waiting = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def replay() -> Message:
-            return waiting.pop() if waiting else await receive()
-
-        await self.app(scope, replay, send_with_headers)
-
-
-async def _read_body(scope: Scope, receive: Receive) -> bytes | None:
-    """The whole body; None if it is longer than allowed."""
-    declared = dict(scope["headers"]).get(b"content-length", b"0")
-    if declared.isdigit() and int(declared) > limits.BODY_BYTES:
-        return None
-    parts, size = [], 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return b""
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > limits.BODY_BYTES:
-            return None
-        if not message.get("more_body", False):
-            return b"".join(parts)

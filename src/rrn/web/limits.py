@@ -3,6 +3,15 @@
 BODY_BYTES = 128 * 1024
 BODY_SECONDS = 10.0
 """A body that takes longer to arrive is given up."""
+IDLE_SECONDS = 20.0
+"""A connection that has not sent the head of its next request by then is closed."""
+SEND_SECONDS = 60.0
+"""An answer that its client has not taken by then is thrown away, with the connection."""
+PIECE_BYTES = 64 * 1024
+"""Of an answer handed to the network at a time."""
+CONNECTIONS = 512
+PER_ADDRESS = 24
+"""Requests of one address that may wait or be answered at a time."""
 
 PUZZLES = 64
 """Puzzles a request."""

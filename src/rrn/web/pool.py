@@ -7,15 +7,23 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from fastapi import Response
+from fastapi import HTTPException, Response
 
 
 class BusyError(Exception):
     """The queue is full."""
 
 
+class Left(BaseException):
+    """Nobody waits for the answer any more."""
+
+
 class Pool:
-    """``workers`` threads, and room for ``waiting`` calls more; `run` refuses whatever is beyond."""
+    """``workers`` threads, and room for ``waiting`` calls more; `run` refuses whatever is beyond.
+
+    Work whose caller is cancelled leaves the queue, or, if it has begun, ends with the next steps of its network: see
+    `watch`.
+    """
 
     def __init__(self, workers: int, waiting: int) -> None:
         import torch
@@ -24,10 +32,24 @@ class Pool:
         self.workers, self.waiting = workers, waiting
         self._threads = ThreadPoolExecutor(workers, "network", initializer=torch.set_num_threads, initargs=(1,))
         self._inside = 0
+        self._closed = False
         self._lock = threading.Lock()
+        self._here = threading.local()
+
+    def watch(self, network: Any) -> None:
+        """Let a network look, whenever it is called, whether the work it is part of is still wanted."""
+        network.register_forward_pre_hook(lambda *_: self._stop_if_left())
 
     async def run(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        return await asyncio.wrap_future(self.submit(work, *arguments))
+        left = threading.Event()
+        future = self.submit(self._wanted, left, work, *arguments)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            left.set()
+            raise
+        except Left:
+            raise HTTPException(503, "The server is going down.") from None
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> "Future[Any]":
         with self._lock:
@@ -38,11 +60,24 @@ class Pool:
         future.add_done_callback(self._leave)
         return future
 
+    def _wanted(self, left: threading.Event, work: Callable[..., Any], *arguments: Any) -> Any:
+        self._here.left = left
+        try:
+            return work(*arguments)
+        finally:
+            del self._here.left
+
+    def _stop_if_left(self) -> None:
+        left = getattr(self._here, "left", None)
+        if self._closed or (left is not None and left.is_set()):
+            raise Left
+
     def _leave(self, _: "Future[Any]") -> None:
         with self._lock:
             self._inside -= 1
 
     def close(self) -> None:
+        self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

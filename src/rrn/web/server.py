@@ -1,0 +1,129 @@
+"""uvicorn with deadlines: no client keeps a connection, an answer or the whole server for longer than it is allowed."""
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from rrn.web import limits
+from rrn.web.guard import HEADERS
+from rrn.web.pool import as_json
+
+GRACE_SECONDS, LAST_SECONDS = 3, 8.0
+"""After a signal: how long answers may still be sent, and when the process ends whatever happens."""
+BACKLOG = 64
+SPARE = 32
+"""File descriptors kept for everything that is no connection."""
+
+
+class Connection(H11Protocol):
+    """A connection that is closed when it is idle, or not read from, for too long."""
+
+    idle_since: float | None = None
+    sending_since: float | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.config.limit_connections:  # type: ignore[attr-defined]
+            self._refuse(503, "Too many connections are open; try again after some seconds.")
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, msg)
+
+    def _refuse(self, status: int, message: str) -> None:
+        body = as_json({"error": message})
+        headers = {
+            b"content-type": b"application/json",
+            b"content-length": b"%d" % len(body),
+            b"connection": b"close",
+            **HEADERS,
+        }
+        lines = [b"HTTP/1.1 %d " % status, *(b"\r\n%s: %s" % header for header in headers.items()), b"\r\n\r\n", body]
+        self.transport.write(b"".join(lines))
+        self.transport.close()
+
+    def look(self, now: float) -> None:
+        """Called every second."""
+        sending = self.transport.get_write_buffer_size() > 0
+        idle = not sending and (self.cycle is None or self.cycle.response_complete)
+        self.sending_since = (self.sending_since or now) if sending else None
+        self.idle_since = (self.idle_since or now) if idle else None
+        late = self.sending_since is not None and now - self.sending_since > limits.SEND_SECONDS
+        if late or (self.idle_since is not None and now - self.idle_since > limits.IDLE_SECONDS):
+            self.transport.abort()
+
+
+class Server(uvicorn.Server):
+    """Calls ``ready`` once it listens. Connections are fewer than file descriptors, so that all can be accepted."""
+
+    def __init__(self, app: FastAPI, ready: Callable[[], None] = lambda: None, **options: Any) -> None:
+        free = _free_descriptors()
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=Connection,
+                ws="none",
+                log_level="error",
+                backlog=min(BACKLOG, max(free // 4, 1)),
+                timeout_keep_alive=int(limits.IDLE_SECONDS),
+                timeout_graceful_shutdown=GRACE_SECONDS,
+                server_header=False,
+                **options,
+            )
+        )
+        self.config.limit_connections = min(limits.CONNECTIONS, max(free // 2, 1))  # type: ignore[attr-defined]
+        self.ready = ready
+        self.told_at = -60.0
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._tell)
+        await super().startup(sockets)
+        self.ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.look(now)
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # that requests are cut off now is meant
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        last = threading.Timer(LAST_SECONDS, os._exit, (128 + sig,))
+        last.daemon = True
+        last.start()
+        super().handle_exit(sig, frame)
+
+    def _tell(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What goes wrong beneath all requests: once a minute, in a line; a lack of sockets comes by the thousand."""
+        if loop.time() - self.told_at > 60:
+            self.told_at = loop.time()
+            print(f"rrn: {context.get('message')} ({context.get('exception')!r:.200})", file=sys.stderr, flush=True)
+
+
+def _free_descriptors() -> int:
+    """How many more files and sockets this process may open, once it may open as many as it can."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 2 * limits.CONNECTIONS + SPARE
+    least = 4 * limits.CONNECTIONS
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if now < least:
+        now = least if most == resource.RLIM_INFINITY else min(least, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
+    used = len(os.listdir("/dev/fd")) if os.path.isdir("/dev/fd") else SPARE
+    return max(now - used - SPARE, 2)
