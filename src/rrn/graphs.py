@@ -522,7 +522,7 @@ def complete_edges(size: int) -> Tensor:
 
 def neighbour_edges(table: Tensor) -> Tensor:
     """The ``edge_index`` of a neighbour table: the same graph, edges ordered by receiver."""
-    receivers = torch.arange(len(table)).repeat_interleave(table.shape[1])
+    receivers = torch.arange(len(table), device=table.device).repeat_interleave(table.shape[1])
     return torch.stack([table.flatten(), receivers])
 
 

@@ -101,7 +101,8 @@ class Experiment(ABC, Generic[P]):
 
     def rows_of(self, batch: Batch) -> Tensor:
         """How many rows of a carried state belong to each graph of a batch: (graphs,). By default equally many."""
-        return torch.ones(len(next(iter(batch.values()))), dtype=torch.long)
+        first = next(iter(batch.values()))
+        return first.new_ones(len(first), dtype=torch.long)
 
     def position(self) -> dict[str, float]:
         """Where a curriculum stands, to be kept in checkpoints."""

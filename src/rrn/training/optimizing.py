@@ -29,7 +29,7 @@ def learning_rate(preset: Preset, update: int, progress: float) -> float:
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     return {
-        f"optimizer.{index}.{key}": torch.as_tensor(value)
+        f"optimizer.{index}.{key}": value if isinstance(value, Tensor) else torch.tensor(value, device="cpu")
         for index, state in optimizer.state_dict()["state"].items()
         for key, value in state.items()
     }

@@ -60,11 +60,11 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         return self.built
 
     def sample(self, rng: np.random.Generator) -> Batch:
-        return self._fresh(self.preset.batch_size, rng)
+        return self._fresh(self.preset.batch_size, rng, torch.device("cpu"))
 
-    def _fresh(self, count: int, rng: np.random.Generator) -> Batch:
-        puzzles, solutions = self.draw(count, rng)
-        batch = {"puzzle": torch.from_numpy(puzzles).long(), "solution": torch.from_numpy(solutions).long()}
+    def _fresh(self, count: int, rng: np.random.Generator, device: torch.device) -> Batch:
+        puzzles, solutions = (torch.from_numpy(grids).long().to(device) for grids in self.draw(count, rng))
+        batch = {"puzzle": puzzles, "solution": solutions}
         if self.preset.slot_steps:
             age = torch.zeros_like(batch["puzzle"][:, 0])
             batch |= {"age": age, "limit": torch.full_like(age, self._limit())}
@@ -117,7 +117,7 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         right = (outputs.argmax(-1) == self.targets(batch)).view(len(outputs), -1, 81).all(-1)
         solved, late = right[0] & right[-1], batch["age"] >= batch["limit"]
         if self.preset.stay:
-            solved &= torch.from_numpy(rng.random(len(solved)) >= self.preset.stay)
+            solved &= torch.from_numpy(rng.random(len(solved)) >= self.preset.stay).to(solved.device)
         finished = solved | late
         if self.preset.lower_by and bool(finished.any()):
             share = float(right[-1][finished].float().mean())
@@ -126,14 +126,15 @@ class SudokuExperiment(Experiment[SudokuPreset]):
                 self.most_extra = max(float(self.preset.extra_givens[1]), self.most_extra - self.preset.lower_by)
         if shard.world > 1:
             rng = np.random.default_rng([int(rng.integers(2**31)), shard.rank])
-        places = Places(torch.arange(len(late)), late, self.rows_of(batch), batch["age"], carry.state)
+        numbers = torch.arange(len(late), device=late.device)
+        places = Places(numbers, late, self.rows_of(batch), batch["age"], carry.state)
         if self.preset.noise:
             which = torch.from_numpy((rng.random(len(late)) < NOISY).astype(np.float32))
             generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
-            places = places.noisy(self.built.noisy, which * self.preset.noise, generator)
+            places = places.noisy(self.built.noisy, self.preset.noise * which.to(late.device), generator)
         if not finished.any():
             return Carry(batch, places.state, carry.done)
-        fresh = self._fresh(int(finished.sum()), rng)
+        fresh = self._fresh(int(finished.sum()), rng, late.device)
         sizes = self.rows_of(fresh)
         places = places.leave(finished).join(Places.enter(sizes, sizes, self.built.start(fresh)))
         batch = {name: torch.cat([batch[name][~finished], fresh[name]]) for name in batch}

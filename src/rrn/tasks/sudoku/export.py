@@ -79,7 +79,8 @@ class ListeningStep(_Program):
         return outputs[0], *(part.view(puzzle.shape[0], 729, -1) for part in after.parts())
 
     def start(self, puzzles: int) -> tuple[Tensor, ...]:
-        return _Start(self.network)(torch.zeros(puzzles, 81, dtype=torch.long))
+        weights = next(self.network.parameters())
+        return _Start(self.network)(weights.new_zeros(puzzles, 81, dtype=torch.long))
 
 
 class _Run(_Program):
@@ -87,7 +88,7 @@ class _Run(_Program):
         return self.run(puzzle, None)[0]
 
 
-EXAMPLE = torch.arange(3 * 81).view(3, 81) % 10
+EXAMPLE = torch.arange(3 * 81, device="cpu").view(3, 81) % 10
 PUZZLES: Dimensions = {0: "puzzles"}
 
 
@@ -107,7 +108,7 @@ def listening_program(network: nn.Module) -> ExportedProgram:
     step = ListeningStep(network)
     state = step.start(len(EXAMPLE))
     inputs: dict[str, Tensor | tuple[Tensor, ...]] = {"puzzle": EXAMPLE, "state": state}
-    inputs["listening"] = torch.ones(len(EXAMPLE), len(_SUMMED))
+    inputs["listening"] = torch.ones(len(EXAMPLE), len(_SUMMED), device="cpu")
     dynamic: dict[str, Dimensions | tuple[Dimensions, ...]] = {"puzzle": PUZZLES, "listening": PUZZLES}
     return export_program(step, inputs, {**dynamic, "state": (PUZZLES,) * len(state)})
 

@@ -122,8 +122,7 @@ def answers_by_step(network: nn.Module, puzzles: np.ndarray, steps: int) -> np.n
     """The digits the network would put after every step from a clean start, never stopping: (steps, n, 81)."""
     network = _for_puzzles(network)
     with torch.inference_mode():
-        device = next(network.parameters(), torch.empty(0)).device
-        outputs, _ = network({"puzzle": torch.from_numpy(puzzles).long().to(device)}, steps=steps)
+        outputs, _ = network({"puzzle": torch.from_numpy(puzzles).long().to(network.device)}, steps=steps)
         logits = outputs.view(steps, len(puzzles), 81, -1)[..., network.first_digit :]
         return logits.argmax(-1).cpu().numpy().astype(np.uint8) + 1
 
@@ -133,8 +132,7 @@ class _Puzzles:
 
     def __init__(self, network: PuzzleNetwork, puzzles: np.ndarray, box: Box) -> None:
         self.network, self.puzzles, self.box, self.noisy = network, puzzles, box, network.noisy
-        device = next(network.parameters(), torch.empty(0)).device
-        self.batch = network.prepare({"puzzle": torch.from_numpy(puzzles).long().to(device)})
+        self.batch = network.prepare({"puzzle": torch.from_numpy(puzzles).long().to(network.device)})
 
     def __len__(self) -> int:
         return len(self.puzzles)
@@ -216,7 +214,7 @@ def _solve_part(
         progress=report,
         watch=keep if trace else None,
     )
-    nothing = torch.zeros(0, puzzles.shape[1], size_of(work.box))
+    nothing = torch.zeros(0, puzzles.shape[1], size_of(work.box), device="cpu")
     logits, first = (torch.stack(a) if a else nothing for a in (found.answers, found.first_answers))
     valid, steps, starts = found.finished.numpy(), found.steps.numpy(), found.starts.numpy()
     probabilities = None

@@ -20,6 +20,11 @@ class PuzzleNetwork(nn.Module, ABC):
     any_size = False
     """Whether it also takes Sudokus of other sizes than 9 × 9."""
 
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are; the CPU if it has none."""
+        return next((weight.device for weight in self.parameters()), torch.device("cpu"))
+
     @abstractmethod
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]: ...
 

@@ -267,8 +267,8 @@ class BeliefPropagation(PuzzleNetwork):
             return self._speak(heard.unflatten(1, (-1, self.graph.cells_a_unit)), messages, age)
         orders = np.stack([self._order(t) for t in age[:, 0].tolist()])
         size = self.graph.cells_a_unit
-        in_order = torch.from_numpy(orders).T[..., None] * size + torch.arange(size)
-        rows = torch.arange(len(messages))[:, None]
+        in_order = torch.from_numpy(orders.T[..., None] * size + np.arange(size))
+        rows = torch.arange(len(messages), device=messages.device)[:, None]
         messages = F.pad(messages, (0, 0, 0, 1))
         for places in in_order:
             heard = known[rows, places] + messages[rows[..., None], self.graph.elsewhere[places]].sum(-2)
@@ -346,4 +346,4 @@ def balanced(heard: Tensor) -> Tensor:
 def evidence_of(puzzles: Tensor) -> Tensor:
     """What givens say of cells, (n, 81) → (n, 81, 9): 0 for a digit that is possible, -∞ for one that is not."""
     impossible = (puzzles > 0)[..., None] & (given_digits(puzzles) == 0)
-    return torch.zeros(*puzzles.shape, 9, dtype=torch.float64).masked_fill(impossible, NEVER)
+    return torch.zeros_like(impossible, dtype=torch.float64).masked_fill(impossible, NEVER)

@@ -28,7 +28,7 @@ class FactorGraph:
         self.elsewhere = self._filled_up([[o for o in places_of[c] if o != p] for p, c in enumerate(flat)], most - 1)
 
     def _filled_up(self, rows: list[list[int]], width: int) -> Tensor:
-        return torch.tensor([row + [self.places] * (width - len(row)) for row in rows], dtype=torch.long)
+        return torch.from_numpy(np.array([row + [self.places] * (width - len(row)) for row in rows], dtype=np.int64))
 
     def sum_at(self, messages: Tensor, places: Tensor) -> Tensor:
         """Messages (n, places, digits) summed over the last dimension of ``places``, where missing ones count 0."""

@@ -1,0 +1,150 @@
+"""Forward, loss, gradients, thinking and the commands: on any device, whatever the default device is."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from rrn import RRN, CompleteGraphs, EdgeList, NeighbourTable, engines
+from rrn.devices import host
+from rrn.graphs import Graph, Groups, PackedGraphs, neighbour_edges
+from rrn.losses import accuracy_by_step, every_step
+from rrn.places import Converged, Settled, Until
+from rrn.pretrained import from_pretrained
+from rrn.tasks.sudoku.exact import generate
+from rrn.tasks.sudoku.heard import heard
+from rrn.tasks.sudoku.predict import answers_by_step, solve
+from tests.elsewhere import elsewhere
+
+CPU = torch.device("cpu")
+
+
+def layouts(device: torch.device) -> dict[str, Graph]:
+    """Two graphs or three, on a device."""
+    mask = torch.tensor([[True, True, False], [True, True, True]], device=device)
+    groups = torch.tensor([[0, 1], [0, 0], [1, 1], [0, 0], [1, 0], [1, 1]], device=device)
+    return {
+        "edges": EdgeList(torch.tensor([[0, 1, 2, 4, 5], [1, 2, 0, 3, 4]], device=device), 6),
+        "table": NeighbourTable(torch.tensor([[1, 2], [0, 0], [1, 0], [4, 5], [3, 3], [4, 4]], device=device)),
+        "complete": CompleteGraphs(2, 3, device=device),
+        "masked": CompleteGraphs(2, 3, mask),
+        "packed": PackedGraphs(torch.tensor([2, 1, 3], device=device)),
+        "groups": Groups(groups, (2, 2), torch.tensor([3, 6], device=device)),
+    }
+
+
+def everything(layout: str, readout: str, device: torch.device) -> list[Tensor]:
+    """Outputs, state, loss, accuracy, gradients, and what thinking finds, from the same numbers."""
+    graph, generator = layouts(device)[layout], torch.Generator(CPU).manual_seed(1)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64, device=CPU).to(device)
+
+    with CPU:
+        torch.manual_seed(3)
+        network = RRN(4, 6, 3, edge_features=2, aggregate=("sum", "mean", "max"), readout=readout).double()
+    network = network.to(device)
+    x, edge_attr = normal(6, 4), normal(*graph.edge_shape, 2)
+    knows = not isinstance(graph, EdgeList | NeighbourTable)
+    batch = None if knows else torch.tensor([0, 0, 0, 1, 1, 1], device=device)
+    outputs, state = network.run(x, graph, edge_attr, batch, steps=3)
+    targets = outputs[-1].detach().argmax(-1)
+    loss = every_step(outputs, targets)
+    gradients = torch.autograd.grad(loss, list(network.parameters()), allow_unused=True)
+    found = [outputs, *state.parts(), loss, accuracy_by_step(outputs, targets)]
+    found += [gradient for gradient in gradients if gradient is not None]
+
+    def check(answer: Tensor, number: int) -> bool:
+        return float(answer.sum()) > 1
+
+    untils: list[Until] = [Settled(2), Converged(0.1), check]
+    for until in untils:
+        start = torch.Generator(CPU).manual_seed(5)
+        found += network.think(x, graph, edge_attr, batch, until=until, max_steps=4, starts=3, generator=start)
+    return [part.detach().cpu() for part in found]
+
+
+@pytest.mark.parametrize("readout", ["node", "graph", "edge"])
+@pytest.mark.parametrize("layout", layouts(CPU))
+def test_a_network_is_where_its_input_is(layout: str, readout: str) -> None:
+    here = everything(layout, readout, CPU)
+    with torch.device("meta"):
+        poisoned = everything(layout, readout, CPU)
+    with elsewhere() as device:
+        there = everything(layout, readout, device)
+    for ours, default, others in zip(here, poisoned, there, strict=True):
+        torch.testing.assert_close(default, ours)
+        torch.testing.assert_close(others, ours)
+
+
+def test_tensors_of_two_devices_do_not_mix() -> None:
+    """That the device of these tests is one."""
+    with elsewhere() as device:
+        there, here = torch.arange(4.0, device=CPU).to(device), torch.arange(4.0, device=CPU)
+        assert there.device != here.device
+        assert torch.ones(2, device=device).sum().item() == 2
+        assert (there + torch.tensor([1.0] * 4, device=device)).tolist() == [1, 2, 3, 4]
+        assert there[here.long()].tolist() == [0, 1, 2, 3]
+        with pytest.raises(RuntimeError, match="add: expected all tensors on one device"):
+            there + here
+        with pytest.raises(RuntimeError, match="index_select: expected all tensors on one device"):
+            here.index_select(0, there.long())
+        with pytest.raises(TypeError, match="copy it to the CPU first"):
+            there.numpy()
+        with pytest.raises(RuntimeError, match="expected all tensors on one device"):
+            here[there > 1]
+
+
+def test_edges_of_a_table_are_where_the_table_is() -> None:
+    with torch.device("meta"):
+        edges = neighbour_edges(torch.tensor([[1], [0]], device="cpu"))
+    assert edges.tolist() == [[1, 0], [0, 1]]
+
+
+PUZZLES, _ = generate(3, np.random.default_rng(5), extra_givens=(0, 8))
+
+
+def solved(device: torch.device) -> list[Any]:
+    """By steps, with restarts, from the network on candidates and from the paper's; and who cells listen to."""
+    with CPU:
+        networks = [host(from_pretrained(name)[0], device) for name in ("sudoku", "sudoku-rn-node")]
+    found: list[Any] = [heard(networks[0], PUZZLES[0], 2)]
+    for network in networks:
+        answer = solve(PUZZLES, network=network, max_steps=6, restarts=2, trace=True)
+        found += [answer.grids, answer.valid, answer.steps, answer.starts, answer.probabilities]
+        found.append(answers_by_step(network, PUZZLES, 3))
+    return found
+
+
+def test_sudokus_are_solved_on_any_device() -> None:
+    with engines.only("plain"):
+        here = solved(CPU)
+        with torch.device("meta"):
+            poisoned = solved(CPU)
+        with elsewhere() as device:
+            there = solved(device)
+    for ours, default, others in zip(here, poisoned, there, strict=True):
+        np.testing.assert_array_equal(default, ours)
+        np.testing.assert_allclose(others, ours, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("preset", ["sudoku", "babi", "pretty-clevr", "ages"])
+def test_evaluate_on_another_device(preset: str, call: Callable[..., tuple[int, str, str]]) -> None:
+    few = ["evaluate", preset, "--limit", "8", "--steps", "1,4", "--json"]
+    code, here, _ = call(*few)
+    assert code == 0
+    with elsewhere() as device:
+        code, there, _ = call(*few, "--device", device)
+    assert code == 0
+    assert close(json.loads(there), json.loads(here))
+
+
+def close(there: Any, here: Any) -> bool:
+    """The same figures; all but when and where."""
+    if isinstance(here, dict):
+        return all(close(there[name], here[name]) for name in here.keys() - {"seconds", "date", "device"})
+    return bool(there == pytest.approx(here, rel=1e-3)) if isinstance(here, float) else bool(there == here)
