@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rrn.tasks.sudoku.data import read_sets
-from rrn.tasks.sudoku.exact import generate
+from rrn.tasks.sudoku.exact import count_guesses, generate
+from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.grid import grid_to_line, solves
 
 Call = Callable[..., tuple[int, str, str]]
@@ -38,6 +39,31 @@ def test_generated_puzzles(call: Call, tmp_path: Path) -> None:
     call("data", "sudoku", "--out", tmp_path / "again", "--count", 30, "--seed", 4, "--extra-givens", 2, 5)
     for name in ("dataset.json", "generated_puzzles.npy", "generated_solutions.npy"):
         assert (folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_hard_puzzles_and_their_figure(call: Call, pool: Path, tmp_path: Path) -> None:
+    out, figure, beside = tmp_path / "hard.csv", tmp_path / "hard.png", tmp_path / "beside.txt"
+    beside.write_text("\n".join(pool.read_text().split("\n")[1:3]))
+    flags = [
+        "--hard",
+        "--count",
+        3,
+        "--least-guesses",
+        2,
+        "--pool-avoid",
+        beside,
+        "--figure",
+        figure,
+        "--beside",
+        beside,
+    ]
+    code, printed, err = call("data", "sudoku", "--out", out, *flags)
+    assert (code, printed) == (0, "")
+    assert f"puzzles written to {out}: hard 3\n" in err
+    assert " puzzles per second\n" in err
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert (count_guesses(read_puzzles(out, prove="all").puzzles) >= 2).all()
+    assert list(json.loads((tmp_path / "hard.json").read_text())["avoided"]) == ["beside.txt"]
 
 
 def test_the_papers_sets_from_a_pool(call: Call, pool: Path, tmp_path: Path) -> None:
@@ -73,6 +99,14 @@ def test_a_split_seed_shuffles_the_pool(call: Call, pool: Path, tmp_path: Path) 
         (["--extra-givens", 5, 2], "--extra-givens: expected the smaller number first, got (5, 2)"),
         (["--split-seed", 1], "--split-seed: with --pool only"),
         (["--skip-bad"], "--skip-bad: with --pool only"),
+        (["--least-guesses", 30], "--least-guesses: with --hard only"),
+        (["--pool-avoid", "no.csv"], "--pool-avoid: with --hard only"),
+        (["--hard", "--pool", "no.csv"], "--hard: without --pool only"),
+        (["--hard", "--extra-givens", 0, 3], "--extra-givens: without --pool and --hard only"),
+        (["--hard", "--beside", "no.csv"], "--beside: with --figure only"),
+        (["--hard", "--figure", "x.jpg"], "x.jpg: expected a name that ends in .png"),
+        (["--hard", "--figure", "x.png", "--beside", "no.csv"], "no.csv: cannot be read (No such file or directory)"),
+        (["--hard", "--out", "set"], "set: expected the name of a file that ends in .csv or .csv.gz"),
         (["--pool", "no.csv", "--count", 5], "--count: without --pool only"),
         (["--pool", "no.csv"], "no.csv: cannot be read (No such file or directory)"),
         (["--pool", "no.csv", "--test-per-givens", 0], "--test-per-givens: expected at least 1, got 0"),

@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import json
 from pathlib import Path
@@ -7,8 +8,17 @@ import pytest
 
 from rrn.errors import InputError
 from rrn.tasks.sudoku import data
-from rrn.tasks.sudoku.data import add_givens, read_pools, read_sets, split_pool, write_generated, write_paper_sets
-from rrn.tasks.sudoku.exact import count_solutions
+from rrn.tasks.sudoku.data import (
+    add_givens,
+    read_pools,
+    read_sets,
+    split_pool,
+    write_generated,
+    write_hard,
+    write_paper_sets,
+)
+from rrn.tasks.sudoku.exact import count_guesses, count_solutions
+from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.grid import grid_to_line, solves
 from rrn.tasks.sudoku.symmetry import draw_relabellings, draw_symmetries, fingerprints
 
@@ -176,3 +186,33 @@ def test_a_folder_of_another_task_is_refused(tmp_path: Path) -> None:
     sidecar.write_text(sidecar.read_text().replace('"sudoku"', '"babi"'))
     with pytest.raises(InputError, match="of babi, not of sudoku"):
         read_sets(tmp_path / "set")
+
+
+def test_a_file_of_hard_puzzles(some: Some, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "HARD_A_JOB", 2)
+    seen: list[tuple[str, int, int]] = []
+    about = write_hard(tmp_path / "hard.csv.gz", 5, 3, 2, progress=lambda *report: seen.append(report))
+    text = gzip.decompress((tmp_path / "hard.csv.gz").read_bytes()).decode()
+    assert text.startswith("puzzle,solution,guesses\n")
+    assert about["sha256_of_lines"] == hashlib.sha256(text.encode()).hexdigest()
+    assert json.loads((tmp_path / "hard.json").read_text()) == about
+    assert seen == [("searching", 2, 5), ("searching", 4, 5), ("searching", 5, 5)]
+    read = read_puzzles(tmp_path / "hard.csv.gz", prove="all")
+    stated = [int(line.split(",")[2]) for line in text.split("\n")[1:6]]
+    assert count_guesses(read.puzzles).tolist() == stated
+    assert min(stated) >= 2
+    assert (about["guesses"]["least"], about["guesses"]["most"]) == (min(stated), max(stated))
+
+    write_hard(tmp_path / "plain.csv", 5, 3, 2)
+    assert (tmp_path / "plain.csv").read_text() == text
+    avoided = write_hard(tmp_path / "other.csv", 5, 3, 2, avoid=[tmp_path / "plain.csv"])
+    assert avoided["avoided"] == {"plain.csv": hashlib.sha256(text.encode()).hexdigest()}
+    others = fingerprints(read_puzzles(tmp_path / "other.csv").solutions)
+    assert not np.isin(others, fingerprints(read.solutions)).any()
+
+
+@pytest.mark.parametrize("name", ["hard", "hard.txt", ".csv.gz", "hard.csv.zip"])
+def test_hard_puzzles_go_to_a_file_of_lines(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"ends in \.csv or \.csv\.gz"):
+        write_hard(tmp_path / name, 1, 0)
+    assert not list(tmp_path.iterdir())

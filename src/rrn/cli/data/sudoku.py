@@ -1,38 +1,67 @@
-"""rrn data sudoku: puzzles made on the spot, or the paper's sets from a file of puzzles."""
+"""rrn data sudoku: puzzles made on the spot, hard ones, or the paper's sets from a file of puzzles."""
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from rrn.cli.options import parse
+from rrn.compiled import COMPILED
 from rrn.errors import InputError
 from rrn.presets import Count, Range, Seed
+
+if TYPE_CHECKING:
+    import numpy as np
 
 ABOUT = """Write Sudokus and their solutions as arrays, with what made them beside them.
 
 Without --pool, puzzles are generated: dug until minimal, proved to have one solution, then given extra digits. With
 --pool, the paper's sets are made from a file of puzzles: it is split into training, validation and test first, so that
-no puzzle has a relative in another part; then each set gets so many samples for each of 0 to 17 extra givens."""
-GENERATED_ONLY = ("count", "extra_givens")
-POOL_ONLY = ("split_seed", "test", "valid", "train_per_givens", "valid_per_givens", "test_per_givens", "skip_bad")
+no puzzle has a relative in another part; then each set gets so many samples for each of 0 to 17 extra givens.
+
+With --hard, a file of puzzles that only search can solve: clues of generated puzzles are exchanged, one by one, for
+others that make them harder, as rated by the guesses of the exact solver. Each has one solution, and no spare clue."""
+HARD, POOL, GENERATED, NOT_POOL = "with --hard", "with --pool", "without --pool and --hard", "without --pool"
+MODE = {
+    "count": NOT_POOL,
+    "extra_givens": GENERATED,
+    **dict.fromkeys(("least_guesses", "pool_avoid", "figure", "beside"), HARD),
+    **dict.fromkeys(
+        ("split_seed", "test", "valid", "train_per_givens", "valid_per_givens", "test_per_givens", "skip_bad"), POOL
+    ),
+}
+"""When an option has a meaning; otherwise it is refused."""
+DRAWN = 2000
+"""Generated puzzles whose guesses are drawn beside."""
 
 
 @dataclass(frozen=True)
 class Options:
-    out: Path = Path("data/sudoku")
-    """The folder to write."""
+    out: Path | None = None
+    """The folder to write, data/sudoku if unset; with --hard the file, data/sudoku-hard.csv.gz if unset (.csv or
+    .csv.gz; a .json of the same name says what made it)."""
     seed: Seed = 0
     """The same seed gives the same bytes, whatever the number of processes."""
     processes: Annotated[int, Range(least=1, most=1024)] = 1
-    count: Count = 100_000
-    """Generated puzzles."""
+    count: Count | None = None
+    """Generated puzzles: 100,000 if unset, or 1,000 hard ones."""
     extra_givens: Annotated[tuple[int, int], Range(least=0, most=81, rising=True)] = (0, 17)
     """Generated: digits put back into a minimal puzzle, from the first number to the second."""
+    hard: bool = False
+    """Search for hard puzzles."""
+    least_guesses: Annotated[int, Range(least=1, most=1000)] = 20
+    """Hard: guesses that every puzzle needs at least. Most need several times as many, and are the rarer for it."""
+    pool_avoid: tuple[Path, ...] = ()
+    """Hard: files of puzzles kept for testing. None is made that is related to one of them."""
+    figure: Path | None = None
+    """Hard: draw how many guesses they need (.png), beside generated puzzles."""
+    beside: Path | None = None
+    """Hard: draw those of this file of puzzles as well."""
     pool: Path | None = None
     """A file of puzzles (text or CSV, plain or gzip, with or without solutions) to make the paper's sets from."""
     split_seed: Seed | None = None
@@ -52,6 +81,9 @@ class Options:
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn data sudoku", ABOUT)
     _check(options)
+    out = options.out or Path("data/sudoku-hard.csv.gz" if options.hard else "data/sudoku")
+    beside = _guesses_beside(options) if options.figure else {}
+    started = time.perf_counter()
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
@@ -62,7 +94,7 @@ def main(arguments: list[str]) -> int:
                 lines[stage] = bar.add_task(stage, total=total)
             bar.update(lines[stage], completed=done)
 
-        about = _write(options, progress)
+        about = _write(options, out, progress)
     if "pool" in about:
         for message in about["pool"]["bad_left_out"]:
             print(f"left out: {message}", file=sys.stderr)
@@ -70,27 +102,71 @@ def main(arguments: list[str]) -> int:
         relatives = about["pool"]["relatives_left_out"]
         print(f"the pool: {parts}; {relatives:,} left out as relatives of these", file=sys.stderr)
     counts = ", ".join(f"{name} {count:,}" for name, count in about["counts"].items())
-    print(f"puzzles written to {options.out}: {counts}", file=sys.stderr)
+    print(f"puzzles written to {out}: {counts}", file=sys.stderr)
+    if options.hard:
+        seconds, guesses = time.perf_counter() - started, about["guesses"]
+        print(
+            f"{guesses['least']:.0f} to {guesses['most']:.0f} guesses, half of them {guesses['half']:.0f} or "
+            f"more; {about['counts']['hard'] / seconds:.1f} puzzles per second",
+            file=sys.stderr,
+        )
+    if options.figure:
+        from rrn.tasks.sudoku.exact import count_guesses
+        from rrn.tasks.sudoku.figures import draw_guesses
+        from rrn.tasks.sudoku.files import read_puzzles
+
+        draw_guesses({out.name: count_guesses(read_puzzles(out).puzzles), **beside}, options.figure)
+        print(f"drawn: {options.figure}", file=sys.stderr)
     return 0
 
 
 def _check(options: Options) -> None:
-    unused = GENERATED_ONLY if options.pool else POOL_ONLY
-    for name in unused:
-        if getattr(options, name) != getattr(Options, name):
-            mode = "without --pool only" if options.pool else "with --pool only"
-            raise InputError(f"--{name.replace('_', '-')}: {mode}")
+    if options.hard and options.pool:
+        raise InputError("--hard: without --pool only")
+    if options.beside and not options.figure:
+        raise InputError("--beside: with --figure only")
+    meant = {POOL} if options.pool else {HARD, NOT_POOL} if options.hard else {GENERATED, NOT_POOL}
+    for name, mode in MODE.items():
+        if mode not in meant and getattr(options, name) != getattr(Options, name):
+            raise InputError(f"--{name.replace('_', '-')}: {mode} only")
 
 
-def _write(options: Options, progress: Callable[[str, int, int], None]) -> dict[str, Any]:
-    from rrn.tasks.sudoku.data import write_generated, write_paper_sets
+def _guesses_beside(options: Options) -> "dict[str, np.ndarray]":
+    """What is drawn beside the hard puzzles; read first, so that what is missing is missed before the search."""
+    import numpy as np
 
+    from rrn.tasks.sudoku.exact import count_guesses, generate
+    from rrn.tasks.sudoku.figures import check_drawing
+    from rrn.tasks.sudoku.files import read_puzzles
+
+    check_drawing(options.figure, ".png")
+    guesses = {f"{DRAWN:,} generated": count_guesses(generate(DRAWN, np.random.default_rng(0))[0])}
+    if options.beside:
+        guesses[options.beside.name] = count_guesses(read_puzzles(options.beside).puzzles)
+    return guesses
+
+
+def _write(options: Options, out: Path, progress: Callable[[str, int, int], None]) -> dict[str, Any]:
+    from rrn.tasks.sudoku.data import write_generated, write_hard, write_paper_sets
+
+    if options.hard:
+        if not COMPILED:
+            print("without numba (pip install 'rrn[fast]') this takes hundreds of times as long", file=sys.stderr)
+        return write_hard(
+            out,
+            options.count or 1_000,
+            options.seed,
+            options.least_guesses,
+            options.pool_avoid,
+            options.processes,
+            progress,
+        )
     if options.pool is None:
         return write_generated(
-            options.out, options.count, options.seed, options.extra_givens, options.processes, progress
+            out, options.count or 100_000, options.seed, options.extra_givens, options.processes, progress
         )
     return write_paper_sets(
-        options.out,
+        out,
         options.pool,
         options.seed,
         {"train": options.train_per_givens, "valid": options.valid_per_givens, "test": options.test_per_givens},

@@ -1,7 +1,8 @@
-"""Data sets: generated puzzles, or the paper's sets from a pool of puzzles; written to a folder and read back."""
+"""Data sets: generated puzzles, hard ones, or the paper's sets from a pool; written to disk and read back."""
 
+import gzip
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,13 +11,13 @@ import numpy as np
 
 from rrn.errors import InputError, blaming
 from rrn.parallel import run_jobs
-from rrn.storage import expected_array, read_dataset, write_dataset
-from rrn.tasks.sudoku.exact import GENERATOR_VERSION, generate
+from rrn.storage import expected_array, read_dataset, write_atomically, write_dataset, write_json
+from rrn.tasks.sudoku.exact import GENERATOR_VERSION, generate, generate_hard
 from rrn.tasks.sudoku.files import Progress, read_puzzles
-from rrn.tasks.sudoku.grid import CELLS
+from rrn.tasks.sudoku.grid import CELLS, grid_to_line
 from rrn.tasks.sudoku.symmetry import draw_relabellings, fingerprints
 
-PUZZLES_A_JOB = 1000
+PUZZLES_A_JOB, HARD_A_JOB = 1000, 40
 MOST_EXTRA = 17
 PAPER_PER_GIVENS = {"train": 10_000, "valid": 1_000, "test": 1_000}
 _no_progress: Progress = lambda _what, _done, _total: None  # noqa: E731
@@ -145,6 +146,56 @@ def write_generated(
     return _write(folder, {"generated": _joined(parts)}, about)
 
 
+def write_hard(
+    path: str | Path,
+    count: int,
+    seed: int,
+    least_guesses: int = 20,
+    avoid: Sequence[str | Path] = (),
+    processes: int = 1,
+    progress: Progress = _no_progress,
+) -> dict[str, Any]:
+    """Write puzzles of `generate_hard` as a file ``puzzle,solution,guesses`` (.csv or .csv.gz), for training's --pool.
+
+    What made it goes to a file of the same name that ends in .json, and is returned. No puzzle is related to one of the
+    files to ``avoid``. The bytes depend on count, seed, least guesses and those files, never on the processes.
+    """
+    path = Path(path)
+    stem, dot, ending = path.name.partition(".csv")
+    if not (stem and dot and ending in ("", ".gz")):
+        raise InputError(f"{path}: expected the name of a file that ends in .csv or .csv.gz")
+    if count < 1:
+        raise InputError(f"a set of {count} puzzles: ask for at least one")
+    avoided = [fingerprints(read_puzzles(file, prove="unsolved", processes=processes).solutions) for file in avoid]
+    unwanted = np.unique(np.concatenate(avoided)) if avoided else np.zeros(0, np.uint64)
+    sizes = [min(HARD_A_JOB, count - start) for start in range(0, count, HARD_A_JOB)]
+    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
+    generate_hard(1, np.random.default_rng(0), min(least_guesses, 1))  # checks it, and compiles before processes start
+    jobs = [(size, own, least_guesses, unwanted) for size, own in zip(sizes, seeds, strict=True)]
+    parts = run_jobs(_hard_job, jobs, processes, _count_done("searching", sizes, progress))
+    puzzles, solutions, guesses = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    lines = [
+        f"{grid_to_line(puzzle).replace('.', '0')},{grid_to_line(solution)},{needed}"
+        for puzzle, solution, needed in zip(puzzles, solutions, guesses, strict=True)
+    ]
+    content = "\n".join(["puzzle,solution,guesses", *lines, ""]).encode()
+    quantiles = np.quantile(guesses, [0, 0.25, 0.5, 0.75, 1]).tolist()
+    about = {
+        "task": "sudoku",
+        "kind": "hard",
+        "generator_version": GENERATOR_VERSION,
+        "seed": seed,
+        "least_guesses": least_guesses,
+        "counts": {"hard": count},
+        "guesses": dict(zip(("least", "quarter", "half", "three_quarters", "most"), quantiles, strict=True)),
+        "avoided": {Path(file).name: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in avoid},
+        "sha256_of_lines": hashlib.sha256(content).hexdigest(),
+    }
+    write_atomically(path, gzip.compress(content, mtime=0) if ending else content)
+    write_json(path.with_name(f"{stem}.json"), about)
+    return about
+
+
 def write_paper_sets(
     folder: str | Path,
     pool_file: str | Path,
@@ -224,6 +275,11 @@ def _grids(arrays: dict[str, np.ndarray], name: str, folder: str | Path) -> np.n
 def _generate_job(job: tuple[int, np.random.SeedSequence, int | tuple[int, int]]) -> PuzzleSet:
     count, seed, extra_givens = job
     return PuzzleSet(*generate(count, np.random.default_rng(seed), extra_givens))
+
+
+def _hard_job(job: tuple[int, np.random.SeedSequence, int, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    count, seed, least_guesses, avoid = job
+    return generate_hard(count, np.random.default_rng(seed), least_guesses, avoid)
 
 
 def _count_done(what: str, sizes: list[int], progress: Progress) -> Callable[[int], None]:

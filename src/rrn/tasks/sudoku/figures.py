@@ -97,6 +97,25 @@ def draw_result(result: dict[str, Any], path: Path) -> None:
     save(figure, path)
 
 
+def draw_guesses(guesses: dict[str, np.ndarray], path: Path) -> None:
+    """How many guesses the exact solver needs: a line for each set, by name, the share of its puzzles in each bin."""
+    plt = pyplot()
+    most = max(int(of.max(initial=1)) for of in guesses.values())
+    edges = np.unique(np.geomspace(1, most + 2, 28).round())
+    figure, axes = plt.subplots(figsize=(7.5, 4))
+    for shade, (name, of) in zip(("#145aaa", "#b8bcc6", "#c8651b"), guesses.items(), strict=False):
+        shares = 100 * np.histogram(of + 1, edges)[0] / len(of)
+        label = f"{name}: {np.median(of):.0f} in the middle, none for {(of == 0).mean():.0%}"
+        axes.stairs(shares, edges, color=shade, linewidth=1.6, label=label)
+    ticks = [tick for tick in (0, 1, 3, 10, 30, 100, 300, 1000, 3000) if tick <= most]
+    axes.set_xscale("log")
+    axes.set_xticks([tick + 1 for tick in ticks], [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.set(xlabel="guesses of the exact solver", ylabel="% of the puzzles")
+    axes.legend(fontsize=8)
+    save(figure, path)
+
+
 def check_drawing(path: str | Path | None, ending: str) -> None:
     """Refuse to begin what cannot be finished: a file that is not of this kind, or nothing to draw it with."""
     if path is None:

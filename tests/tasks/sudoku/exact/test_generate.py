@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from rrn.compiled import COMPILED
 from rrn.errors import InputError
 from rrn.tasks.sudoku import exact
-from rrn.tasks.sudoku.exact import count_solutions, generate, solve_exactly
+from rrn.tasks.sudoku.exact import count_guesses, count_solutions, generate, generate_hard, solve_exactly
 from rrn.tasks.sudoku.grid import solves
+from rrn.tasks.sudoku.symmetry import draw_symmetries, fingerprints
 
 
 def test_puzzles_are_unique_and_minimal(some: tuple[np.ndarray, np.ndarray]) -> None:
@@ -82,3 +83,61 @@ def test_version_1_of_the_generator_is_what_it_was() -> None:
 def test_extra_givens_out_of_range_are_refused(extra: int | tuple[int, int]) -> None:
     with pytest.raises(InputError, match="extra givens"):
         generate(1, np.random.default_rng(0), extra)
+
+
+@pytest.fixture(scope="module")
+def hard() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Eight hard puzzles of one walk or more, their solutions and guesses."""
+    if not COMPILED:
+        pytest.skip("without numba the search for hard puzzles takes minutes: NOT tried")
+    return generate_hard(8, np.random.default_rng(0), 10)
+
+
+def test_hard_puzzles_are_rated_unique_minimal_and_unrelated(hard: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    puzzles, solutions, guesses = hard
+    found, counts = solve_exactly(puzzles)
+    assert (counts == 1).all()
+    assert (found == solutions).all()
+    assert guesses.min() >= 10
+    assert (guesses == count_guesses(puzzles)).all()
+    for puzzle in puzzles:
+        clues = np.flatnonzero(puzzle)
+        without = np.tile(puzzle, (len(clues), 1))
+        without[np.arange(len(clues)), clues] = 0
+        assert (count_solutions(without) == 2).all()
+    assert len(np.unique(fingerprints(solutions))) == len(solutions)
+
+
+def test_hard_puzzles_are_far_harder_than_generated_ones(hard: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    generated = count_guesses(generate(500, np.random.default_rng(0))[0])
+    assert (generated >= 10).mean() < 0.05
+    assert np.median(hard[2]) > np.quantile(generated, 0.99)
+
+
+def test_the_same_seed_gives_the_same_hard_puzzles_and_relatives_are_avoided(
+    hard: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    again = generate_hard(8, np.random.default_rng(0), 10)
+    assert all(one.tobytes() == other.tobytes() for one, other in zip(hard, again, strict=True))
+    related = draw_symmetries(2, np.random.default_rng(1)).apply(hard[1][[0, 3]])
+    others = generate_hard(8, np.random.default_rng(0), 10, avoid=fingerprints(related))
+    assert (others[0][:6] == hard[0][[1, 2, 4, 5, 6, 7]]).all()
+    assert not np.isin(fingerprints(others[1]), fingerprints(related)).any()
+
+
+def test_plain_python_walks_the_same_way(plain_bitboards: ModuleType) -> None:
+    kept = []
+    for module in (exact.bitboards, plain_bitboards):
+        puzzles, solutions = np.zeros((2, 2, 81), dtype=np.uint8)
+        count = module.harden(np.array([1, 2, 3, 4]), 1, puzzles, solutions)
+        kept.append((count, puzzles.tobytes(), solutions.tobytes()))
+        assert count == 2
+        assert solves(solutions, puzzles).all()
+        assert ((puzzles[0] == puzzles[1]) & (puzzles[0] > 0)).sum() <= exact.bitboards.MOST_IN_COMMON
+    assert kept[0] == kept[1]
+
+
+def test_no_hard_puzzles_and_too_easy_ones() -> None:
+    assert [len(part) for part in generate_hard(0, np.random.default_rng(0))] == [0, 0, 0]
+    with pytest.raises(InputError, match="least_guesses: expected at least 1, got 0"):
+        generate_hard(1, np.random.default_rng(0), 0)

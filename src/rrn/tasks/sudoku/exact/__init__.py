@@ -3,6 +3,7 @@
 The usual 9 × 9 is searched with bit masks (`bitboards`), Sudokus with other boxes as exact cover (`cover`).
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ import numpy as np
 from rrn.errors import InputError
 from rrn.tasks.sudoku.exact import bitboards, cover
 from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, size_of
-from rrn.tasks.sudoku.symmetry import random_symmetry
+from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 
 # Raise it whenever the same seed gives other puzzles than before.
 GENERATOR_VERSION = 1
 MOST_EXTRA_GIVENS = 50
 UNKNOWN = bitboards.UNKNOWN
+LEVEL, LEVEL_SPREAD, KEPT_OF_A_WALK = 2.5, 0.6, 8
+"""Walks towards hard puzzles aim at so many times the guesses asked for, in the middle; the standard deviation of the
+logarithm of that; and how many puzzles each of them may give."""
 
 
 def solve_exactly(
@@ -67,6 +71,35 @@ def generate(
     puzzles, solutions = np.zeros((2, count, 81), dtype=np.uint8)
     bitboards.generate_all(seeds, fewest, most, puzzles, solutions)
     return random_symmetry(puzzles, solutions, rng)
+
+
+def generate_hard(
+    count: int, rng: np.random.Generator, least_guesses: int = 20, avoid: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Minimal puzzles that need at least ``least_guesses``, as `count_guesses` counts them, and mostly far more.
+
+    Returns puzzles and solutions, uint8 (count, 81) each, and their guesses (count,). Walks that exchange clues lead
+    from generated puzzles to hard ones (`bitboards.harden`), a few of each walk are kept, and no two of the solutions
+    are related by a symmetry, nor is one to the solutions whose `fingerprints` are in ``avoid``.
+
+    Without numba this takes hundreds of times as long, and gives the same bytes.
+    """
+    if least_guesses < 1:
+        raise InputError(f"least_guesses: expected at least 1, got {least_guesses}; generate() makes easier puzzles")
+    taken = set() if avoid is None else set(avoid.tolist())
+    (hard, solved), needed, number = np.zeros((2, count, 81), dtype=np.uint8), np.zeros(count, dtype=np.int64), 0
+    while number < count:
+        level = max(least_guesses, round(least_guesses * LEVEL * math.exp(LEVEL_SPREAD * rng.standard_normal())))
+        puzzles, solutions = np.zeros((2, KEPT_OF_A_WALK, 81), dtype=np.uint8)
+        kept = bitboards.harden(rng.integers(1, 1 << 32, size=4, dtype=np.int64), level, puzzles, solutions)
+        puzzles, solutions = random_symmetry(puzzles[:kept], solutions[:kept], rng)
+        for row, guesses in enumerate(count_guesses(puzzles)):
+            grid = int(fingerprints(solutions[row])[0])
+            if number < count and guesses >= least_guesses and grid not in taken:
+                hard[number], solved[number], needed[number] = puzzles[row], solutions[row], guesses
+                taken.add(grid)
+                number += 1
+    return hard, solved, needed
 
 
 def _search(puzzles: Any, limit: int, most_guesses: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

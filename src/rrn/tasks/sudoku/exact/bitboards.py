@@ -67,8 +67,24 @@ CELLS_OF_MINIROWS = _table([_cells_of_minirows(minirows) for minirows in range(5
 SINGLE_IN_ROW = _table([row if row.bit_count() == 1 else 0 for row in range(512)])
 
 
+STARTS, PATIENCE, MOST_IN_COMMON = 30, 3000, 16
+RUNS, REMEMBERED, SOLUTIONS_SEEN, ATTEMPTS = 4, 8, 64, 16
+"""Of the walk towards hard puzzles: generated ones to start from, steps tried in vain, givens that two kept ones may
+share; searches that rate a puzzle, and how many of them its rating remembers; solutions seen of a puzzle that lacks a
+clue, and candidates of them tried in its place."""
+
 GUESSES = 81 * 29
 STACK = GUESSES + 1
+
+
+@compiled
+def _work() -> tuple[Any, Any, Any, Any]:
+    """What a search works on: candidates, those last settled, the stack of open guesses, the random numbers' state.
+
+    The stack has 29 places for each of the 81 guesses that can be open at once: candidates before it, digit, cell; and
+    a last one in which all guesses made are counted.
+    """
+    return integers(27), integers(27), integers(STACK), integers(4)
 
 
 @compiled
@@ -233,14 +249,13 @@ def _choose(candidates: Any, random: Any, at_random: bool) -> tuple[int, int]:
 
 
 @compiled
-def _search(
-    candidates: Any, settled: Any, stack: Any, grid: Any, limit: int, most_guesses: int, random: Any, at_random: bool
-) -> int:
-    """The number of solutions, counted up to ``limit``; the first one found goes to ``grid``.
+def _search(work: Any, grid: Any, tally: Any, limit: int, most_guesses: int, at_random: bool) -> int:
+    """The number of solutions of the candidates in ``work``, counted up to ``limit``; the first goes to ``grid``.
 
-    UNKNOWN if ``most_guesses`` were made and did not suffice. ``stack`` has 29 places for each of the 81 guesses that
-    can be open at once: candidates before it, digit, cell; and a last one in which all guesses made are counted.
+    UNKNOWN if ``most_guesses`` were made and did not suffice. ``tally`` is empty, or counts for each of the 729
+    candidates the solutions it is part of.
     """
+    candidates, settled, stack, random = work
     depth = count = 0
     stack[GUESSES] = 0
     for index in range(27):
@@ -264,12 +279,15 @@ def _search(
             candidates[index] = candidates[index] & ~row | cell
             continue
         if status == SOLVED:
-            if count == 0:
+            if count == 0 or len(tally) > 0:
                 for index in range(27):
                     first = index % 3 * 27
                     for cell in range(27):
                         if candidates[index] >> cell & 1:
-                            grid[first + cell] = index // 3 + 1
+                            if count == 0:
+                                grid[first + cell] = index // 3 + 1
+                            if len(tally) > 0:
+                                tally[9 * (first + cell) + index // 3] += 1
             count += 1
             if count == limit:
                 return count
@@ -305,16 +323,45 @@ def _load(grid: Any, candidates: Any) -> None:
 
 
 @compiled
+def _fill(grid: Any, digits: Any, nothing: Any, work: Any) -> None:
+    """A random solved grid: the three boxes on the diagonal drawn, the rest found by a search with random guesses."""
+    for cell in range(81):
+        grid[cell] = 0
+    for box in range(3):
+        for place in range(9):
+            digits[place] = place + 1
+        _shuffle(digits, 0, 9, work[3])
+        for place in range(9):
+            grid[30 * box + 9 * (place // 3) + place % 3] = digits[place]
+    _load(grid, work[0])
+    _search(work, grid, nothing, 1, UNLIMITED, True)
+
+
+@compiled
+def _dig(puzzle: Any, order: Any, found: Any, nothing: Any, work: Any) -> None:
+    """Remove each clue, in this order, if no other solution appears with another digit in its place."""
+    for step in range(81):
+        cell = order[step]
+        digit = puzzle[cell]
+        if digit == 0:
+            continue
+        puzzle[cell] = 0
+        _load(puzzle, work[0])
+        work[0][3 * (digit - 1) + cell // 27] &= ~(1 << cell % 27)
+        if _search(work, found, nothing, 1, UNLIMITED, False):
+            puzzle[cell] = digit
+
+
+@compiled
 def solve_all(puzzles: Any, limit: int, most_guesses: int, solutions: Any, counts: Any, guesses: Any) -> None:
     """For each puzzle (n, 81) the number of solutions, up to ``limit``, the first one found, and the guesses made."""
-    candidates, settled, stack = integers(27), integers(27), integers(STACK)
-    grid, found, random = integers(81), integers(81), integers(4)
+    work, grid, found, nothing = _work(), integers(81), integers(81), integers(0)
     for number in range(len(puzzles)):
         for cell in range(81):
             grid[cell] = int(puzzles[number, cell])
-        _load(grid, candidates)
-        counts[number] = _search(candidates, settled, stack, found, limit, most_guesses, random, False)
-        guesses[number] = stack[GUESSES]
+        _load(grid, work[0])
+        counts[number] = _search(work, found, nothing, limit, most_guesses, False)
+        guesses[number] = work[2][GUESSES]
         if counts[number] > 0:
             for cell in range(81):
                 solutions[number, cell] = found[cell]
@@ -322,39 +369,18 @@ def solve_all(puzzles: Any, limit: int, most_guesses: int, solutions: Any, count
 
 @compiled
 def generate_all(seeds: Any, fewest_extra: int, most_extra: int, puzzles: Any, solutions: Any) -> None:
-    """One minimal puzzle with extra givens for each seed (n, 4), four words of 32 bits, not all zero.
-
-    The three boxes on the diagonal are filled at random, the rest by a search with random guesses; then each clue is
-    removed, in random order, if no second solution appears with another digit in its place.
-    """
-    candidates, settled, stack = integers(27), integers(27), integers(STACK)
-    grid, puzzle, other, order, random = integers(81), integers(81), integers(81), integers(81), integers(4)
+    """One minimal puzzle with extra givens for each seed (n, 4), four words of 32 bits, not all zero."""
+    work, grid, puzzle, found = _work(), integers(81), integers(81), integers(81)
+    order, nothing, random = integers(81), integers(0), work[3]
     for number in range(len(seeds)):
         for word in range(4):
             random[word] = int(seeds[number, word])
+        _fill(grid, found, nothing, work)
         for cell in range(81):
             order[cell] = cell
-            puzzle[cell] = 0
-        for box in range(3):
-            for place in range(9):
-                other[place] = place + 1
-            _shuffle(other, 0, 9, random)
-            for place in range(9):
-                puzzle[30 * box + 9 * (place // 3) + place % 3] = other[place]
-        _load(puzzle, candidates)
-        _search(candidates, settled, stack, grid, 1, UNLIMITED, random, True)
-
-        for cell in range(81):
             puzzle[cell] = grid[cell]
         _shuffle(order, 0, 81, random)
-        for step in range(81):
-            cell = order[step]
-            digit = grid[cell]
-            puzzle[cell] = 0
-            _load(puzzle, candidates)
-            candidates[3 * (digit - 1) + cell // 27] &= ~(1 << cell % 27)
-            if _search(candidates, settled, stack, other, 1, UNLIMITED, random, False):
-                puzzle[cell] = digit
+        _dig(puzzle, order, found, nothing, work)
 
         extra = fewest_extra + _draw(random, most_extra - fewest_extra + 1)
         _shuffle(order, 0, 81, random)
@@ -366,3 +392,115 @@ def generate_all(seeds: Any, fewest_extra: int, most_extra: int, puzzles: Any, s
         for cell in range(81):
             puzzles[number, cell] = puzzle[cell]
             solutions[number, cell] = grid[cell]
+
+
+@compiled
+def _rate(puzzle: Any, enough: int, most: int, found: Any, nothing: Any, work: Any) -> int:
+    """How hard a puzzle is: guesses of RUNS searches that guess at random, together, each counted up to ``most``.
+
+    -1 as soon as it is clear that there is more than one solution, or that ``enough`` will hardly be reached.
+    """
+    total = 0
+    for run in range(1, RUNS + 1):
+        _load(puzzle, work[0])
+        if _search(work, found, nothing, 2, UNLIMITED, True) != 1:
+            return -1
+        total += min(work[2][GUESSES], most)
+        if 2 * RUNS * total < run * enough or (run == RUNS and total < enough):
+            return -1
+    return total
+
+
+@compiled
+def _most_in_common(puzzle: Any, others: Any, count: int) -> int:
+    """The most givens that a puzzle shares with one of the first ``count`` others (n, 81)."""
+    most = 0
+    for other in range(count):
+        common = 0
+        for cell in range(81):
+            if puzzle[cell] > 0 and puzzle[cell] == others[other, cell]:
+                common += 1
+        most = max(most, common)
+    return most
+
+
+@compiled
+def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
+    """A walk among minimal puzzles towards those that need ``level`` guesses; returns how many it put into ``puzzles``.
+
+    It begins at the hardest of STARTS generated ones. A step removes a clue and adds one that leaves a single solution,
+    mostly another one than before; it is taken if the puzzle is then as hard as before, or as the level. Puzzles as
+    hard as the level are kept, if they have few givens in common with those kept before. The walk ends when ``puzzles``
+    (most, 81) is full, or after PATIENCE steps were tried since one was kept.
+    """
+    work, grid, puzzle, found = _work(), integers(81), integers(81), integers(81)
+    current, base, order, nothing = integers(81), integers(81), integers(81), integers(0)
+    tally, lone, random = integers(729), integers(729), work[3]
+    for word in range(4):
+        random[word] = int(seed[word])
+    for cell in range(81):
+        order[cell] = cell
+    rating = -1
+    for _ in range(STARTS):
+        _fill(grid, found, nothing, work)
+        _shuffle(order, 0, 81, random)
+        _dig(grid, order, found, nothing, work)
+        started = _rate(grid, rating + 1, UNLIMITED, found, nothing, work)
+        if started > rating:
+            rating = started
+            for cell in range(81):
+                current[cell] = grid[cell]
+
+    kept = tried = 0
+    while kept < len(puzzles) and tried < PATIENCE:
+        # What a puzzle lacking one clue leaves open: candidates in only one of the solutions seen decide for that one.
+        for cell in range(81):
+            base[cell] = current[cell]
+        _shuffle(order, 0, 81, random)
+        step = 0
+        while base[order[step]] == 0:
+            step += 1
+        base[order[step]] = 0
+        for candidate in range(729):
+            tally[candidate] = 0
+        _load(base, work[0])
+        _search(work, found, tally, SOLUTIONS_SEEN, UNLIMITED, True)
+        choices = 0
+        for candidate in range(729):
+            if tally[candidate] == 1 and current[candidate // 9] != candidate % 9 + 1:
+                lone[choices] = candidate
+                choices += 1
+
+        # A rating can be too good by luck, and nothing would ever reach it: so it is averaged with new runs.
+        _load(current, work[0])
+        _search(work, found, nothing, 2, UNLIMITED, True)
+        rating += (RUNS * work[2][GUESSES] - rating) // REMEMBERED
+        enough, most = min(RUNS * level, rating), 2 * max(rating // RUNS, STARTS)
+        tried += 1
+        for attempt in range(min(ATTEMPTS, choices)):
+            tried += 1
+            chosen = attempt + _draw(random, choices - attempt)
+            candidate = lone[chosen]
+            lone[chosen] = lone[attempt]
+            for cell in range(81):
+                puzzle[cell] = base[cell]
+            puzzle[candidate // 9] = candidate % 9 + 1
+            rated = _rate(puzzle, enough, most, grid, nothing, work)
+            if rated < 0:
+                continue
+            rating = rated
+            _dig(puzzle, order, found, nothing, work)
+            for cell in range(81):
+                current[cell] = puzzle[cell]
+            if (
+                rating >= RUNS * level
+                and _most_in_common(current, puzzles, kept) <= MOST_IN_COMMON
+                and _rate(current, RUNS * level, 2 * level, grid, nothing, work) > 0
+            ):
+                for cell in range(81):
+                    puzzles[kept, cell] = current[cell]
+                    solutions[kept, cell] = grid[cell]
+                kept += 1
+                tried = 0
+            break
+    return kept
