@@ -216,3 +216,11 @@ def test_hard_puzzles_go_to_a_file_of_lines(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"ends in \.csv or \.csv\.gz"):
         write_hard(tmp_path / name, 1, 0)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_search(tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "folder.csv", tmp_path / "file" / "hard.csv"):
+        with pytest.raises(InputError, match="cannot be written there"):
+            write_hard(out, 10**9, 0)

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,6 +165,9 @@ def write_hard(
     stem, dot, ending = path.name.partition(".csv")
     if not (stem and dot and ending in ("", ".gz")):
         raise InputError(f"{path}: expected the name of a file that ends in .csv or .csv.gz")
+    existing = next(folder for folder in path.absolute().parents if folder.exists())
+    if path.is_dir() or not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise InputError(f"{path}: cannot be written there; name a file in a folder of your own")
     if count < 1:
         raise InputError(f"a set of {count} puzzles: ask for at least one")
     avoided = [fingerprints(read_puzzles(file, prove="unsolved", processes=processes).solutions) for file in avoid]
@@ -191,8 +195,10 @@ def write_hard(
         "avoided": {Path(file).name: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in avoid},
         "sha256_of_lines": hashlib.sha256(content).hexdigest(),
     }
+    sidecar = path.with_name(f"{stem}.json")
+    sidecar.unlink(missing_ok=True)
     write_atomically(path, gzip.compress(content, mtime=0) if ending else content)
-    write_json(path.with_name(f"{stem}.json"), about)
+    write_json(sidecar, about)
     return about
 
 
