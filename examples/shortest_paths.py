@@ -89,7 +89,7 @@ def evaluate(network: RRN, graphs: int, nodes: int, steps: list[int], seed: int 
     }
 
 
-def view(network: RRN, path: str | Path, nodes: int = 24, seed: int = 1) -> None:
+def view(network: RRN, path: str | Path, nodes: int = 24, seed: int = 4) -> None:
     """Draw how a network finds out: colours are what nodes believe, dark arrows the messages that changed it."""
     x, edge_index = random_graph(nodes, torch.Generator().manual_seed(seed))
     animate(trace(network, x, edge_index), path, classes=["A", "B", "="])

@@ -91,6 +91,28 @@ def test_an_effect_is_what_a_receiver_would_lack_without_the_news(which: int, ga
         assert float((said[receiver] - without).detach()) == pytest.approx(float(effects[edge]), abs=1e-9)
 
 
+@pytest.mark.parametrize("which", [0, 1], ids=["edge list", "complete"])
+def test_the_effects_of_all_messages_to_a_node_are_the_whole_change(which: int) -> None:
+    """Even where beliefs jump from one certainty to another, and a gradient at either end would be zero."""
+    graph, edge_attr = graphs_with_edges()[which]
+    network = RRN(3, 8, 3, edge_features=2).double()
+    with torch.no_grad():
+        network.readout.mlp.linears[-1].weight *= 25
+        given = network.prepare(torch.randn(4, 3).double(), graph, edge_attr)
+        state, _ = network.step(network.init_state(given), given)
+        senders, receivers, places = graph.ends()
+        earlier = 2 * torch.randn_like(state.h)
+        followed = _Followed(network, given)
+        after, effects = followed.step(state, earlier, places)
+        (plain, now), (_, then) = network.step(state, given), followed._after(state, earlier[senders], places)
+    torch.testing.assert_close(after.h, plain.h)
+    chances, said = now.softmax(-1), now.argmax(-1, keepdim=True)
+    moved = (chances - then).gather(-1, said)[:, 0]
+    assert moved.max() > 0.5
+    total = torch.zeros(4).double().index_add(0, receivers, effects)
+    torch.testing.assert_close(total, moved, atol=0.05, rtol=0)
+
+
 def test_who_has_nothing_new_to_say_changes_nothing() -> None:
     """Nobody sends to node 0, and with no update what arrives is the state: after the first step it stays as it is."""
     network = RRN(1, 8, 2, update="none")

@@ -50,6 +50,8 @@ WIDEST, HEAD = 6.0, 2.5
 """Pixels of the message that changed most, and how much wider its head is."""
 MOST_NODES = 400
 """That springs find places for."""
+PARTS = 16
+"""Gradients per step on the way from what was said before to what is said now."""
 MOST_FRAMES, SECONDS, HOLD = 100, 0.5, 5
 """Frames of an animation, seconds of each, and for how many frames the last one stays."""
 
@@ -61,8 +63,8 @@ class Trace(NamedTuple):
         beliefs: (steps, answers, classes), the chance of every class in every answer; an answer of one logit has two
             classes, no and yes.
         residuals: (steps, graphs), the largest change of a chance in a step.
-        effects: (steps, edges), by how much what the sender said anew moved the receiver towards what is believed now
-            (towards any answer of the graph, if answers are not of nodes). None if it was not asked for.
+        effects: (steps, edges), how far what the sender said anew moved the chance of what the receiver believes now
+            (of any answer of the graph, if answers are not of nodes). None if it was not asked for.
         edge_index: (2, edges).
         graph_of: (nodes,), the graph of each node.
         answer_of: (answers,), the graph of each answer.
@@ -128,8 +130,8 @@ def trace(
         x, edge_index, edge_attr, batch: as in `RRN.forward`.
         until: when a graph is finished, as in `RRN.think`.
         max_steps: of each graph.
-        messages: whether to find out which messages changed a belief. Takes a gradient at every step; only for message
-            functions that can take any edges.
+        messages: whether to find out which messages changed a belief. Takes some gradients at every step; only for
+            message functions that can take any edges.
     """
     given = network.prepare(x, edge_index, edge_attr, batch)
     thought = network.think(given, until=until, max_steps=max_steps)
@@ -188,8 +190,9 @@ class Drawn:
 class _Followed:
     """Steps in which every edge has a sender of its own.
 
-    The senders are copied, one per edge, so a copy is heard by one receiver alone. The gradient of what is believed
-    with respect to a copy, times how the sender changed in the step before, says how far its news moved the belief.
+    The senders are copied, one per edge, so a copy is heard by one receiver alone. On the way from what senders said
+    before to what they say now, the gradient of a belief with respect to each copy is summed (integrated gradients). So
+    the effects of all messages to a node add up to how far their news moved its belief.
     """
 
     def __init__(self, network: "RRN", given: "Prepared") -> None:
@@ -210,15 +213,27 @@ class _Followed:
                 f"messages: those of {kind} cannot be followed edge by edge ({error}); trace(…, messages=False)"
             ) from error
 
-    @torch.enable_grad()
     def step(self, state: State, earlier: Tensor, places: Tensor) -> tuple[State, Tensor]:
+        """The state after one step and the effect of each message (edges,)."""
+        state = state.detach()
+        before, news = earlier[self.senders], (state.h - earlier)[self.senders]
+        after, chances = self._after(state, before + news, places)
+        believed = chances.argmax(-1, keepdim=True)
+        gradients = torch.zeros_like(news)
+        for part in range(PARTS):
+            said = (before + (part + 0.5) / PARTS * news).requires_grad_()
+            with torch.enable_grad():
+                _, chances = self._after(state, said, places)
+                (gradient,) = torch.autograd.grad(chances.gather(-1, believed).sum(), said)
+            gradients += gradient / PARTS
+        return after, (gradients * news).sum(-1)
+
+    def _after(self, state: State, said: Tensor, places: Tensor) -> tuple[State, Tensor]:
+        """The state after one step in which the sender of each edge is ``said`` (edges, hidden), and the beliefs."""
         network, given = self.network, self.given
-        said = state.h.detach()[self.senders].requires_grad_()
-        m = network.message(torch.cat([state.h.detach(), said]), self.graph, self.edge_term)[: given.graph.num_nodes]
+        m = network.message(torch.cat([state.h, said]), self.graph, self.edge_term)[: given.graph.num_nodes]
         after = network.update(state, given.x, m)
-        believed = _chances(network, given, after, places).amax(-1).sum()
-        (gradient,) = torch.autograd.grad(believed, said)
-        return after.detach(), (gradient * (state.h - earlier)[self.senders]).sum(-1).detach()
+        return after, _chances(network, given, after, places)
 
 
 def _chances(network: "RRN", given: "Prepared", state: State, places: Tensor) -> Tensor:
@@ -380,8 +395,9 @@ class _Picture:
         effects = self.seen.effects
         if effects is None or not effects.numel():
             return np.zeros((len(self.seen.beliefs), self.seen.edge_index.shape[1]))
-        largest = float(effects.abs().max())
-        return (effects.abs() / largest * WIDEST).numpy() if largest else np.zeros(effects.shape)
+        later = effects[1:] if len(effects) > 1 else effects  # at first everything is news
+        largest = float(later.abs().max())
+        return (effects.abs() / largest).clamp(max=1).numpy() * WIDEST if largest else np.zeros(effects.shape)
 
     def lines(self) -> Iterator[tuple[int, float, float, float, float]]:
         """Edges between different nodes: number, from where to where. What goes both ways is two lines side by side."""
