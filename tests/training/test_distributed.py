@@ -1,6 +1,7 @@
 """Two processes are one: the same parameters from the same global batch, under --devices and under torchrun."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -88,6 +89,39 @@ def test_a_signal_to_one_process_stops_all_of_them(tmp_path: Path, tiny_ages_fla
     loaded = load_checkpoint(tmp_path)
     assert loaded is not None
     assert f"stopped at update {loaded[1]['update']};" in printed
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+def test_where_one_process_hangs_or_dies_the_others_end_with_a_message(
+    number: int, tmp_path: Path, tiny_ages_flags: list[str]
+) -> None:
+    """Lightning starts its processes by running the same script again, so a script can shorten the wait."""
+    script = tmp_path / "impatient.py"
+    script.write_text(
+        "import sys\nfrom rrn.cli import main\nfrom rrn.training import processes\n"
+        "processes.SILENT_SECONDS = 5.0\nsys.exit(main())\n"
+    )
+    flags = [*tiny_ages_flags, "--updates", "1000000", "--checkpoint-minutes", "0", "--folder", str(tmp_path / "run")]
+    process = start([sys.executable, str(script), "train", "ages", *flags, "--devices", "2"])
+    try:
+        deadline = time.monotonic() + TIMEOUT
+        while not list_checkpoints(tmp_path / "run"):
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(child), number)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    printed = finish(process, 1)
+    assert "Traceback" not in printed
+    assert re.search(r"rrn: (process 1 of 2 has ended|another process has ended)", printed)
+    assert "checkpoint is kept, and the same command goes on from it" in printed
+    stat, deadline = Path(f"/proc/{child}/stat"), time.monotonic() + 20
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "XZ":  # ended, if not buried
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_a_batch_that_does_not_divide_is_named_before_anything_starts(

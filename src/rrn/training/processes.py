@@ -23,6 +23,7 @@ Precision = Literal["32", "bf16"]
 SILENT_SECONDS = 60.0
 """A process that the others have not heard of for so long has hung, and they end."""
 BEAT_SECONDS = 1.0
+KEPT = "the last checkpoint is kept, and the same command goes on from it"
 
 T = TypeVar("T")
 
@@ -145,7 +146,7 @@ class Processes:
         except RuntimeError as error:
             if self.world == 1:
                 raise
-            raise Lost(f"another process has ended ({shorten(error)})") from error
+            raise Lost(f"another process has ended ({shorten(error)}), so all end; {KEPT}") from error
 
 
 class _Pulse(threading.Thread):
@@ -192,8 +193,7 @@ class _Pulse(threading.Thread):
 
 def lost(rank: int, world: int) -> str:
     return (
-        f"process {rank} of {world} has ended, or has been silent for {SILENT_SECONDS:.0f} seconds, so all end; "
-        "the last checkpoint is kept, and the same command goes on from it"
+        f"process {rank} of {world} has ended, or has been silent for {SILENT_SECONDS:.0f} seconds, so all end; {KEPT}"
     )
 
 
