@@ -228,24 +228,32 @@ class RolesNetwork(nn.Module):
         parts = [rows for rows in (short.nonzero()[:, 0], (~short).nonzero()[:, 0]) if len(rows)]
         answers, points = [], []
         for rows in parts:
-            said, state = self._run(which[rows], batch["fact_counts"][rows], codes, roles, steps)
-            answers.append(self.scale * (said.answer @ self.encoder.words.weight[1:].T) + self.bias)
+            graphs = PackedGraphs(batch["fact_counts"][rows] + 1)
+            said, state = self.read(which[rows], graphs, codes, roles, steps)
+            answers.append(self.logits(said.answer))
             missing = which.shape[1] - said.extras["points"].shape[2]
             points.append(F.pad(said.extras["points"], (0, 0, 0, missing)))
         assert state is not None
         order = torch.cat(parts).argsort()
         return Outputs(torch.cat(answers, dim=1)[:, order], {"points": torch.cat(points, dim=1)[:, order]}), state
 
-    def _run(self, which: Tensor, counts: Tensor, codes: Tensor, roles: Tensor, steps: int) -> tuple[Outputs, State]:
-        graphs = PackedGraphs(counts + 1)
+    def logits(self, said: Tensor) -> Tensor:
+        """Of the words, by how near each word's code is to what is read out."""
+        return self.scale * (said @ self.encoder.words.weight[1:].T) + self.bias
+
+    def read(
+        self, which: Tensor, graphs: PackedGraphs, codes: Tensor, roles: Tensor, steps: int
+    ) -> tuple[Outputs, State]:
+        """What r says of stories whose sentences are numbered in ``which`` (n, F + 1), the question last."""
         n, size, _ = graphs.edge_shape
-        node = torch.cat([which[:, -1:], which[:, : size - 1]], dim=1).flatten()[graphs.places]
+        node = which[:, torch.arange(size, device=which.device) - 1].flatten()[graphs.places]  # the question first
         code = codes[node]
         padded = graphs.pad(roles.flatten(1)[node]).view(n, size, *roles.shape[1:])
         receivers, senders = padded.flatten(1, 2), padded.permute(0, 3, 2, 1).flatten(2)
         same = (receivers @ senders).view(n, size, -1, size)  # (n, receiver, roles², sender)
-        question = code[(counts + 1).cumsum(0) - counts - 1].repeat_interleave(counts + 1, 0)
-        is_question = (graphs.places[:, None] % size == 0).float()
+        question = graphs.pack(graphs.pad(code)[:, :1].expand(-1, size, -1))
+        first = (torch.arange(size, device=which.device) == 0).float()
+        is_question = graphs.pack(first.expand(n, -1)[..., None])
         x = torch.cat([code, question, graphs.pack(same[..., 0]), is_question], dim=-1)
         x = self.norm(self.join(x) + self.join_straight(x))
         edges = self.compare.weight @ same + self.time(_time_features(size, which.device)).permute(1, 2, 0)

@@ -1,0 +1,95 @@
+"""The networks of the page as ONNX programs, to run in a browser: see `rrn.web.site`.
+
+Sudoku is a step at a time (`listening_program`); the others run all the steps they were trained with at once. Inputs:
+
+* ages: ``facts`` (1, 8, 4) and ``asked`` (1,), as in `rrn.tasks.ages.data.Questions`;
+* pretty-clevr: ``positions`` (1, 8, 2), ``colours``, ``shapes`` (1, 8), ``start`` and ``jumps`` (1,);
+* babi: ``words`` (n, F + 1, 12), word numbers + 1 and 0 behind a sentence's end; the question last; as many facts in
+  each of the n stories, of which there are at least 2.
+
+``outputs`` are logits (steps, n, choices).
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.export import ExportedProgram
+
+from rrn.export import export_program
+from rrn.graphs import CompleteGraphs, PackedGraphs
+from rrn.readouts import answer_of
+from rrn.tasks.babi.data import MIN_WIDTH
+from rrn.tasks.babi.model import RolesNetwork
+from rrn.tasks.sudoku.export import listening_program
+
+class _Run(nn.Module):
+    """All steps of a network that takes a batch by name."""
+
+    def __init__(self, network: nn.Module, steps: int) -> None:
+        super().__init__()
+        self.network, self.steps = network, steps
+
+
+class _Ages(_Run):
+    def forward(self, facts: Tensor, asked: Tensor) -> Tensor:
+        return answer_of(self.network({"facts": facts, "asked": asked}, steps=self.steps)[0])
+
+
+class _PrettyClevr(_Run):
+    def forward(self, positions: Tensor, colours: Tensor, shapes: Tensor, start: Tensor, jumps: Tensor) -> Tensor:
+        batch = {"positions": positions, "colours": colours, "shapes": shapes, "start": start, "jumps": jumps}
+        return answer_of(self.network(batch, steps=self.steps)[0])
+
+
+class _Babi(_Run):
+    def forward(self, words: Tensor) -> Tensor:
+        network = self.network
+        assert isinstance(network, RolesNetwork)
+        stories, sentences, _ = words.shape
+        codes, roles = network.encoder(words.flatten(0, 1))
+        which = torch.arange(stories * sentences).view(stories, sentences)
+        said, _ = network.read(which, _SameSize(stories, sentences), codes, roles, self.steps)
+        return network.logits(said.answer)
+
+
+class _SameSize(PackedGraphs):
+    """Graphs of one size: packed as they are."""
+
+    def __init__(self, graphs: int, size: int) -> None:
+        self.padded = CompleteGraphs(graphs, size)
+        self.exists = torch.ones(graphs, size, dtype=torch.bool)
+        self.places = torch.arange(graphs * size)
+        self.num_nodes, self.edge_shape = graphs * size, (graphs, size, size)
+        self.edges = ~torch.eye(size, dtype=torch.bool).expand(graphs, -1, -1)[..., None]
+
+    def pad(self, h: Tensor) -> Tensor:
+        return h.view(*self.edge_shape[:2], -1)
+
+    def pack(self, padded: Tensor) -> Tensor:
+        return padded.flatten(0, 1)
+
+
+def _ages(network: nn.Module, steps: int) -> ExportedProgram:
+    facts = torch.tensor([[[person, max(person - 1, 0), int(person > 0), 9 - person] for person in range(8)]])
+    return export_program(_Ages(network, steps), {"facts": facts, "asked": torch.tensor([7])}, {})
+
+
+def _pretty_clevr(network: nn.Module, steps: int) -> ExportedProgram:
+    inputs = {"positions": torch.rand(1, 8, 2), "colours": torch.arange(8)[None], "shapes": torch.arange(8)[None]}
+    inputs |= {"start": torch.tensor([9]), "jumps": torch.tensor([2])}
+    return export_program(_PrettyClevr(network, steps), inputs, {})
+
+
+def _babi(network: nn.Module, steps: int) -> ExportedProgram:
+    words = torch.arange(3 * 5 * MIN_WIDTH).view(3, 5, MIN_WIDTH) % 150 + 1
+    return export_program(_Babi(network, steps), {"words": words}, {"words": {0: "n", 1: "sentences"}})
+
+
+PROGRAMS: dict[str, Callable[[nn.Module, int], ExportedProgram]] = {
+    "sudoku": lambda network, steps: listening_program(network),
+    "babi": _babi,
+    "pretty-clevr": _pretty_clevr,
+    "ages": _ages,
+}
+"""By the name of the panel."""
