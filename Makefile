@@ -5,7 +5,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint
 SMALL := .venv/small
 READY := .venv/ready
 
-.PHONY: setup demo test lint bench reproduce docs wheel clean
+.PHONY: setup demo test lint bench reproduce docs site wheel clean
 
 setup: $(READY)
 
@@ -45,6 +45,10 @@ reproduce: $(READY)
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The page as static files that run the networks in the browser; needs npm, for onnxruntime-web.
+site: $(READY)
+	$(BIN)/python -m rrn.web.site
 
 wheel: $(READY)
 	$(BIN)/python -m hatchling build

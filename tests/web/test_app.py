@@ -220,7 +220,7 @@ def test_stories_are_answered_and_facts_weighed(client: TestClient, weights: dic
     ("facts", "question", "message"),
     [
         ("", "Where is Mary?", "There are no facts"),
-        ("Mary left. " * 21, "Where is Mary?", "21 facts; the network reads 20 at most."),
+        ("Mary left. " * 21, "Where is Mary?", "21 facts; the page takes 20 at most."),
         ("Mary left.", "", "The question should be one sentence"),
         ("Mary left.", "Where is Mary? Why?", "The question should be one sentence"),
         (

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from tests.web.browsing import DESK, Visit, told, until
 
 from rrn.accuracy import ACCURACY
 from rrn.tasks.sudoku.exact import count_solutions
@@ -21,8 +21,6 @@ from rrn.web.panels.sudoku import EXTREME, IMPOSSIBLE, read_puzzle
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 ENOUGH = 4.5
 PHONE = {"width": 360, "height": 740}
-DESK = {"width": 1280, "height": 800}
-SLOW = 60_000  # milliseconds; the machine may be busy
 TASKS = ("sudoku", "babi", "pretty-clevr", "ages")
 
 
@@ -32,39 +30,6 @@ UNNAMED = """() => {
     const shown = [...document.querySelectorAll(kinds)].filter((element) => element.checkVisibility());
     return shown.filter((element) => !name(element)).map((element) => element.outerHTML.slice(0, 120));
 }"""
-
-
-class Visit:
-    """A page of its own, which may not log errors."""
-
-    def __init__(self, browser: Any, url: str, **options: Any) -> None:
-        self.url = url
-        self.context = browser.new_context(**{"viewport": DESK, "reduced_motion": "reduce", **options})
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(SLOW)
-        self.errors: list[str] = []
-        self.expected: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self._logged(message))
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-
-    def _logged(self, message: Any) -> None:
-        if message.type in ("error", "warning") and not any(text in message.text for text in self.expected):
-            self.errors.append(message.text)
-
-    def open(self, address: str = "") -> Any:
-        self.page.goto(self.url + address)
-        self.page.wait_for_selector("[role=tabpanel]:not([hidden]) .about")
-        return self.page
-
-    def solved(self) -> None:
-        self.page.wait_for_selector(".verdict.good, .verdict.bad")
-
-    def close(self) -> None:
-        self.context.close()
-        assert self.errors == []
-        assert [url for url in self.requests if not url.startswith(self.url)] == []
 
 
 @pytest.fixture
@@ -78,18 +43,6 @@ def visit(browser: Any, live: Any) -> Iterator[Any]:
     yield begin
     for each in visits:
         each.close()
-
-
-def until(page: Any, expression: str, arg: Any = None) -> None:
-    """Playwright's own wait_for_function needs eval, which the page's policy forbids."""
-    deadline = time.monotonic() + SLOW / 1000
-    while not page.evaluate(expression, arg):
-        assert time.monotonic() < deadline, expression
-        page.wait_for_timeout(50)
-
-
-def told(page: Any, task: str = "sudoku") -> str:
-    return page.locator(f"#panel-{task} .verdict").inner_text().replace("\n\n", "\n")
 
 
 def shown_digits(page: Any) -> list[list[float]]:

@@ -23,6 +23,7 @@ from rrn.tasks.babi.data import MIN_WIDTH
 from rrn.tasks.babi.model import RolesNetwork
 from rrn.tasks.sudoku.export import listening_program
 
+
 class _Run(nn.Module):
     """All steps of a network that takes a batch by name."""
 

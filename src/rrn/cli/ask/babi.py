@@ -22,9 +22,12 @@ EXAMPLE = (
     "John went back to the bathroom. Mary put down the milk. Mary journeyed to the hallway."
 )
 EXAMPLE_QUESTION = "Where is the milk?"
-WELCOME = "One fact or question a line. A question ends with '?'. 'new' begins another story, 'end' ends."
+WELCOME = (
+    "One fact or question per line. A question ends with '?'. 'new' begins another story, 'words' lists the words the "
+    "network knows, 'end' ends."
+)
 SHOWN = 3
-"""Answers shown a step, and facts named as those that mattered."""
+"""Answers shown for each step, and facts named as those that mattered."""
 
 
 @dataclass(frozen=True)
@@ -37,21 +40,30 @@ class Options:
     weights: str = "babi"
     example: bool = False
     """Ask about a little story that is built in."""
+    words: bool = False
+    """List the words that the network knows, and everyday ones that it reads as one of them."""
     device: str = "auto"
     """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     json: bool = False
-    """Print one JSON object (at a prompt: one a question) and nothing else."""
+    """Print one JSON object (at a prompt: one per question) and nothing else."""
 
 
 def main(arguments: list[str]) -> int:
     about = "Ask about a story in bAbI's words. Without a story: a prompt for facts and questions."
     options = parse(Options, arguments, "rrn ask babi", about)
+    if options.words:
+        _list_words(options.json)
+        return 0
+    from rrn.tasks.babi.predict import UnknownWord
     from rrn.tasks.babi.predict import parse as read
 
     story, question = (EXAMPLE, EXAMPLE_QUESTION) if options.example else (options.story, options.question)
     if not story and sys.stdin.isatty():
         return _prompt(options)
-    asked = read(story or sys.stdin.read(), question)
+    try:
+        asked = read(story or sys.stdin.read(), question)
+    except UnknownWord as error:
+        raise InputError(f"{error}\n'rrn ask babi --words' lists the words it knows") from error
     _tell(_asked(options, asked), asked, options)
     return 0
 
@@ -81,7 +93,8 @@ def _tell(trace: "Trace", asked: "Asked", options: Options) -> None:
             for t, row in enumerate(best, start=1)
         ]
         facts_json = [{"fact": fact, "importance": round(value, 4)} for fact, value in mattered]
-        print_json({"question": trace.question, "answer": trace.answer, "steps": steps, "facts": facts_json})
+        answered = {"question": trace.question, "answer": trace.answer, "steps": steps, "facts": facts_json}
+        print_json({**answered, "read_as": dict(asked.replaced)})
         return
     console = Console(highlight=False)
     table = Table("step", "answer", "probability", "runners-up", box=None, header_style="bold")
@@ -89,6 +102,8 @@ def _tell(trace: "Trace", asked: "Asked", options: Options) -> None:
         others = ", ".join(f"{word} ({p:.1%})" for word, p in row[1:])
         table.add_row(str(t), row[0][0], f"{row[0][1]:6.1%}", others)
     console.print(Text.assemble(" ".join(asked.facts), "\n", (trace.question, "bold")))
+    if asked.replaced:
+        console.print(f"(read: {', '.join(f'{word} as {meant}' for word, meant in asked.replaced)})", markup=False)
     console.print(table)
     console.print(f"\n[bold]{trace.answer}[/bold]")
     if len(asked.facts) > len(trace.facts):
@@ -101,11 +116,12 @@ def _tell(trace: "Trace", asked: "Asked", options: Options) -> None:
 
 def _prompt(options: Options) -> int:
     """Facts and questions typed one after the other; what the network does not know is said, and typed again."""
-    from rrn.tasks.babi.predict import Asked, check_words
+    from rrn.tasks.babi.predict import Asked, understood
     from rrn.tasks.babi.vocabulary import split_sentences
 
     print(WELCOME, file=sys.stderr)
     facts: list[str] = []
+    replaced: dict[str, str] = {}
     while True:
         try:
             line = input(f"{len(facts) + 1}> ").strip()
@@ -114,15 +130,36 @@ def _prompt(options: Options) -> int:
         if line.lower() in ("end", "exit", "quit"):
             return 0
         if line.lower() == "new":
-            facts = []
+            facts, replaced = [], {}
+            continue
+        if line.lower() == "words":
+            _list_words(options.json)
             continue
         for sentence in split_sentences(line):
             try:
+                said = understood([], sentence)
                 if sentence.endswith("?"):
-                    asked = Asked(list(facts), sentence)
+                    asked = Asked(list(facts), said.question, tuple({**replaced, **dict(said.replaced)}.items()))
                     _tell(_asked(options, asked), asked, options)
                 else:
-                    check_words([sentence])
-                    facts.append(sentence)
+                    facts.append(said.question)
+                    replaced |= dict(said.replaced)
             except InputError as error:
                 print(f"rrn: {error}", file=sys.stderr)
+
+
+def _list_words(as_json: bool) -> None:
+    from rrn.tasks.babi.vocabulary import GROUPS, READ_AS, written
+
+    if as_json:
+        print_json({"words": {title: written(title) for title in GROUPS}, "read_as": READ_AS})
+        return
+    console = Console(highlight=False)
+    for title in GROUPS:
+        console.print(Text.assemble((f"{title}: ", "bold"), ", ".join(written(title))))
+    meant: dict[str, list[str]] = {}
+    for word, known in READ_AS.items():
+        meant.setdefault(known, []).append(word)
+    console.print(Text("\nRead as one of these:", "bold"))
+    for known, words in meant.items():
+        console.print(Text(f"  {known}: {', '.join(words)}"))

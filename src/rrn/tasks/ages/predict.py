@@ -13,10 +13,11 @@ from rrn.tasks.ages.model import as_batch
 from rrn.tasks.answers import answer_logits
 from rrn.tasks.trace import Trace
 
-_AGE = re.compile(r"^(\w{1,40}) is (\d{1,9})(?: years? old)?$", re.IGNORECASE)
-_DIFFERENCE = re.compile(r"^(\w{1,40}) is (\d{1,9}) (?:years? )?(older|younger) than (\w{1,40})$", re.IGNORECASE)
-_SAME = re.compile(r"^(\w{1,40}) is (?:as old as|the same age as) (\w{1,40})$", re.IGNORECASE)
-_QUESTION = re.compile(r"^how old is (\w{1,40})$", re.IGNORECASE)
+_NAME = r"([\w'’-]{1,40})"
+_AGE = re.compile(rf"^{_NAME} is (\d{{1,9}})(?: years? old)?$", re.IGNORECASE)
+_DIFFERENCE = re.compile(rf"^{_NAME} is (\d{{1,9}}) (?:years? )?(older|younger) than {_NAME}$", re.IGNORECASE)
+_SAME = re.compile(rf"^{_NAME} is (?:as old as|the same age as) {_NAME}$", re.IGNORECASE)
+_QUESTION = re.compile(rf"^how old is {_NAME}$", re.IGNORECASE)
 _FORMS = "'Ann is 20', 'Ann is 4 older than Bob', 'Ann is as old as Bob'"
 
 
@@ -48,8 +49,8 @@ def probabilities(network: nn.Module, questions: Questions, steps: int) -> np.nd
 def parse(text: str, question: str | None = None, seed: int = 0) -> Story:
     """Read facts, and the question if it is not given apart.
 
-    The network knows stories of exactly eight facts. Shorter ones are filled up with made-up persons, whose
-    differences to the persons of the story are drawn with ``seed`` and change nothing about the answer.
+    The network knows stories of exactly eight facts. Shorter ones are filled up with made-up people, whose
+    differences to the people of the story follow from ``seed`` and change nothing about the answer.
     """
     names: list[str] = []
     facts: list[tuple[int, int, int, int]] = []
@@ -71,13 +72,13 @@ def parse(text: str, question: str | None = None, seed: int = 0) -> Story:
             said = quote(sentence)
             raise InputError(f"cannot read {said}; facts look like {_FORMS}, questions like 'How old is Ann?'")
     if asked_name is None:
-        raise InputError("no question: end with one such as 'How old is Ann?', or give --question Ann")
+        raise InputError("no question: end with one such as 'How old is Ann?'")
     asked_name = match[1] if (match := _QUESTION.match(asked_name.strip(" ?"))) else asked_name.strip(" ?")
     if asked_name.lower() not in [name.lower() for name in names]:
         raise InputError(f"{quote(asked_name)} is in no fact; the facts name {', '.join(names) or 'nobody'}")
     asked = _person(asked_name, names)
     ages, steps = _solve(facts, names)
-    _fill(facts, ages, steps, np.random.default_rng(seed))
+    _fill(facts, ages, steps, seed)
     by_person = range(PERSONS)
     questions = Questions(
         np.array(facts)[None],
@@ -92,7 +93,7 @@ def _person(name: str, names: list[str]) -> int:
     known = [n.lower() for n in names]
     if name.lower() not in known:
         if len(names) == PERSONS:
-            raise InputError(f"{name!r} is the ninth person; the network knows stories of at most {PERSONS}")
+            raise InputError(f"{name!r} is one too many; the network knows stories of at most {PERSONS} people")
         names.append(name)
         return len(names) - 1
     return known.index(name.lower())
@@ -122,15 +123,15 @@ def _solve(facts: list[tuple[int, int, int, int]], names: list[str]) -> tuple[di
     if impossible:
         raise InputError(f"{impossible[0][0]} would be {impossible[0][1]}; ages go from 0 to {AGES - 1}")
     if len(facts) > len(names):
-        raise InputError(f"{len(facts)} facts about {len(names)} persons: one says what others do; leave it out")
+        raise InputError(f"{len(facts)} facts about {len(names)} people: one says what others do; leave it out")
     return ages, steps
 
 
-def _fill(
-    facts: list[tuple[int, int, int, int]], ages: dict[int, int], steps: dict[int, int], rng: np.random.Generator
-) -> None:
+def _fill(facts: list[tuple[int, int, int, int]], ages: dict[int, int], steps: dict[int, int], seed: int) -> None:
+    """By plain sums, so that the page without a server makes up the same people."""
     while len(ages) < PERSONS:
-        person, friend, age = len(ages), int(rng.integers(len(ages))), int(rng.integers(AGES))
+        person = len(ages)
+        friend, age = (seed + 3 * person) % person, (31 * seed + 47 * person + 13) % AGES
         difference = age - ages[friend]
         facts.append((person, friend, 1 if difference >= 0 else -1, abs(difference)))
         ages[person], steps[person] = age, steps[friend] + 1

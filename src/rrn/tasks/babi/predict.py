@@ -9,15 +9,21 @@ from rrn.tasks.answers import answer_logits
 from rrn.tasks.babi.data import SentenceTable, encode
 from rrn.tasks.babi.model import as_batch
 from rrn.tasks.babi.stories import Question, Story
-from rrn.tasks.babi.vocabulary import WORDS, nearest_known_words, split_sentences, unknown_words
+from rrn.tasks.babi.vocabulary import WORDS, hint_for, read_as, split_sentences, unknown_words
 from rrn.tasks.trace import Trace
 
 
+class UnknownWord(InputError):
+    """A sentence has a word that the network does not know."""
+
+
 class Asked(NamedTuple):
-    """Facts, oldest first, and the question about them: a sentence each."""
+    """Facts, oldest first, and the question about them: a sentence each; and which everyday words were read as which
+    of bAbI's (`read_as`)."""
 
     facts: list[str]
     question: str
+    replaced: tuple[tuple[str, str], ...] = ()
 
 
 def parse(story: str, question: str = "") -> Asked:
@@ -27,13 +33,24 @@ def parse(story: str, question: str = "") -> Asked:
         if not facts or not facts[-1].endswith("?"):
             raise InputError("the question: none; give it as a second argument, or as the story's last sentence")
         question = facts.pop()
-    check_words([*facts, question])
-    return Asked(facts, question)
+    return understood(facts, question)
+
+
+def understood(facts: list[str], question: str) -> Asked:
+    """The same in bAbI's words; a sentence that has others is refused."""
+    sentences: list[str] = []
+    replaced: dict[str, str] = {}
+    for sentence in (*facts, question):
+        said, words = read_as(sentence)
+        sentences.append(said)
+        replaced |= dict(words)
+    check_words(sentences)
+    return Asked(sentences[:-1], sentences[-1], tuple(replaced.items()))
 
 
 def predict(network: nn.Module, asked: Asked, steps: int, max_facts: int) -> Trace:
     """Also asks once without each fact in turn, all in one batch, to see which of them matter."""
-    facts, question = asked
+    facts, question = asked.facts, asked.question
     check_words([*facts, question])
     if not facts:
         raise InputError("the story: no facts; give at least one sentence before the question")
@@ -55,6 +72,6 @@ def check_words(sentences: list[str]) -> None:
     for sentence in sentences:
         unknown = unknown_words(sentence)
         if unknown:
-            near = nearest_known_words(unknown[0])
-            hint = f"did you mean {' or '.join(repr(word) for word in near)}?" if near else "bAbI has only 177 words."
-            raise InputError(f"{quote(sentence)}: the network does not know the word {quote(unknown[0])}; {hint}")
+            hint = hint_for(unknown[0], sentence)
+            said = f"{quote(sentence)}: the network does not know the word {quote(unknown[0])}"
+            raise UnknownWord(f"{said}; {hint}" if hint else said)

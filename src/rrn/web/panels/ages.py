@@ -64,6 +64,10 @@ def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[s
     }
 
 
+def examples() -> list[Example]:
+    return [Example(name=name, story=story) for name, story in EXAMPLES.items()]
+
+
 def warm_up(network: nn.Module) -> None:
     _ask(network, 2, AskRequest(story=EXAMPLES["Five people"]))
 
@@ -77,7 +81,7 @@ def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
         return await answer(pool, _ask, network, preset.steps, request)
 
     @api.get("/examples", summary="Stories to begin with")
-    async def examples() -> list[Example]:
-        return [Example(name=name, story=story) for name, story in EXAMPLES.items()]
+    async def stories_to_begin_with() -> list[Example]:
+        return examples()
 
     return api

@@ -12,7 +12,7 @@ from torch import nn
 from rrn.errors import InputError
 from rrn.presets import Preset
 from rrn.tasks.babi.generator import generate_stories
-from rrn.tasks.babi.predict import Asked, predict
+from rrn.tasks.babi.predict import predict, understood
 from rrn.tasks.babi.stories import TASKS
 from rrn.tasks.babi.vocabulary import GROUPS, READ_AS, split_sentences, written
 from rrn.web import limits
@@ -49,6 +49,7 @@ class StoryResponse(BaseModel):
     answer: str
     facts: list[Fact]
     steps: list[Step]
+    read_as: list[tuple[str, str]] = Field(description="Everyday words of the story, and what they were read as.")
 
 
 class Example(BaseModel):
@@ -83,7 +84,7 @@ def read_story(request: AskRequest) -> tuple[list[str], str]:
     if not facts:
         raise InputError("There are no facts; write some sentences such as 'Mary went to the kitchen.'")
     if len(facts) > limits.FACTS:
-        raise InputError(f"{len(facts)} facts; the network reads {limits.FACTS} at most.")
+        raise InputError(f"{len(facts)} facts; the page takes {limits.FACTS} at most.")
     if len(questions) != 1:
         raise InputError(f"The question should be one sentence such as 'Where is Mary?'; there are {len(questions)}.")
     for sentence in (*facts, *questions):
@@ -95,7 +96,8 @@ def read_story(request: AskRequest) -> tuple[list[str], str]:
 
 def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[str, Any]:
     facts, question = read_story(request)
-    trace = predict(network, Asked(facts, question), request.steps or training_steps, limits.FACTS)
+    asked = understood(facts, question)
+    trace = predict(network, asked, request.steps or training_steps, limits.FACTS)
     mattered = np.clip(trace.importance, 0, 1)
     return {
         "answer": trace.answer,
@@ -103,11 +105,12 @@ def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[s
             {"text": text, "mattered": round(float(m), 4)} for text, m in zip(trace.facts, mattered, strict=True)
         ],
         "steps": best_guesses(trace),
+        "read_as": list(asked.replaced),
     }
 
 
 @cache
-def _example(task: int, number: int) -> Example:
+def example(task: int, number: int) -> Example:
     """A generated story that fits, asked its first question with a few facts before it."""
     for story in islice(generate_stories(task, seed=number, stream=9), 100):
         for question in story.questions:
@@ -138,6 +141,6 @@ def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
     @api.get("/examples", response_model=list[Example], responses=REFUSALS, summary="A story of each of the 20 tasks")
     async def examples(number: Annotated[int, Query(ge=0, le=LARGEST_EXAMPLE)] = 0) -> Response:
         """Generated stories, others for another number."""
-        return await answer(pool, lambda: [_example(task, number).model_dump() for task in TASKS])
+        return await answer(pool, lambda: [example(task, number).model_dump() for task in TASKS])
 
     return api

@@ -1,6 +1,6 @@
 // The tabs. A panel's module is loaded when its tab is first opened.
 
-import { panels as loadPanels } from "./backend.js";
+import { panels as loadPanels, reference } from "./backend.js";
 import { h } from "./dom.js";
 import { readAddress, writeAddress } from "./share.js";
 
@@ -93,4 +93,5 @@ async function show(info, input) {
   } else if (input) await panel.load(input);
 }
 
+if (reference) document.querySelector("footer p").append(" ", h("a", { href: reference }, "The API"));
 start();

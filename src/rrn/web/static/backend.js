@@ -3,6 +3,8 @@
 
 import { get, post } from "./api.js";
 
+export const reference = "reference.html"; // where the API is described
+
 export const panels = () => get("api/panels");
 
 export const sudoku = {

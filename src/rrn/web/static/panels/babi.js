@@ -97,9 +97,10 @@ export async function create(info, section) {
         player.go(step);
       });
       place.replaceChildren(h("h2", {}, "The facts, shaded by how much they mattered"), factList(found.facts), table.element);
-      if (known === null) told.plain(found.answer, "The network's answer.");
-      else if (known === found.answer) told.good(found.answer, "Right.");
-      else told.bad(found.answer, `Wrong: it is ${known}.`);
+      const read = found.read_as.length ? ` Read: ${found.read_as.map(([word, meant]) => `“${word}” as “${meant}”`).join(", ")}.` : "";
+      if (known === null) told.plain(found.answer, `The network's answer.${read}`);
+      else if (known === found.answer) told.good(found.answer, `Right.${read}`);
+      else told.bad(found.answer, `Wrong: it is ${known}.${read}`);
       player.load(found.steps.length);
     } catch (error) {
       told.bad("Not answered", error.message);

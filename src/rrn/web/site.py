@@ -1,0 +1,163 @@
+"""The page without a server: static files that run the networks in the browser. ``make site`` builds them.
+
+The panels are those of ``rrn serve``; in the place of ``backend.js``, which asks the server, stands one that runs the
+networks, exported to ONNX, with onnxruntime-web. That comes from npm, once, checked against its known hash; whoever
+opens the site fetches nothing from anywhere else.
+"""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tyro
+
+from rrn.accuracy import ACCURACY
+from rrn.errors import InputError
+from rrn.export import write_onnx
+from rrn.pretrained import from_pretrained
+from rrn.tasks.babi import vocabulary
+from rrn.tasks.babi.stories import TASKS
+from rrn.tasks.pretty_clevr import data as clevr
+from rrn.tasks.pretty_clevr.figures import PALETTE, outline
+from rrn.tasks.pretty_clevr.predict import scene_of
+from rrn.web.networks import PROGRAMS
+from rrn.web.panels import PANELS, ages, babi, sudoku
+
+HERE = Path(__file__).parent
+RUNTIME = "onnxruntime-web"
+VERSION = "1.30.0"
+SHA512 = (
+    "ab4cbe26baedba45d2cec05610c71c55fa97db92d19a8b171c5f8269126683ca"
+    "590a5cdc57bb2f35ce2b298de32f4d956fb42644c0ecd528a0a91e025c07ca61"
+)
+RUNTIME_FILES = ("dist/ort.wasm.bundle.min.mjs", "dist/ort-wasm-simd-threaded.wasm", "README.md")
+FOR_A_SERVER = ("api.js", "backend.js", "reference.html", "reference.js")
+POLICY = (
+    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; object-src 'none'; base-uri 'none'; form-action 'none'"
+)
+SCENES = 1_000
+STORIES = 50
+"""Stories of each bAbI task that the site has."""
+
+
+@dataclass(frozen=True)
+class Options:
+    out: Path = Path("build/site")
+    """The folder to write; what a former build left there is replaced."""
+    downloads: Path = Path("build/npm")
+    """Where the package from npm is kept, so that it is fetched once."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = tyro.cli(Options, args=arguments, prog="python -m rrn.web.site", description="Build the static page.")
+    try:
+        build(options.out, options.downloads)
+    except InputError as error:
+        print(f"rrn: {error}", file=sys.stderr)
+        return 2
+    size = sum(path.stat().st_size for path in options.out.rglob("*") if path.is_file()) / 1e6
+    print(f"written: {options.out} ({size:.0f} MB); try it with: python3 -m http.server -d {options.out}")
+    return 0
+
+
+def build(out: Path, downloads: Path) -> None:
+    """Write the site to a folder, whole or not at all."""
+    runtime = fetch_runtime(downloads)
+    part = out.with_name(f".{out.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.copytree(HERE / "static", part, ignore=shutil.ignore_patterns(*FOR_A_SERVER))
+    shutil.copytree(HERE / "local", part / "local", ignore=shutil.ignore_patterns("backend.js"))
+    shutil.copy(HERE / "local" / "backend.js", part / "backend.js")
+    _set_policy(part / "index.html")
+    _unpack(runtime, part / "ort")
+    (part / "networks").mkdir()
+    panels = []
+    for name, panel in PANELS.items():
+        network, preset = from_pretrained(name)
+        print(f"exporting {name} …", file=sys.stderr, flush=True)
+        outputs = ["outputs", "next_state_0", "next_state_1"] if name == "sudoku" else ["outputs"]
+        write_onnx(PROGRAMS[name](network, preset.steps), part / "networks" / f"{name}.onnx", outputs)
+        parameters = sum(p.numel() for p in network.parameters())
+        panels.append({"task": name, "title": panel.title, "about": panel.about, "accuracy": ACCURACY[name],
+                       "parameters": parameters, "steps": preset.steps})  # fmt: skip
+    for name, content in {"panels": panels, **_data()}.items():
+        path = part / "data" / f"{name}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content, separators=(",", ":")))
+    shutil.rmtree(out, ignore_errors=True)
+    part.rename(out)
+
+
+def fetch_runtime(downloads: Path) -> Path:
+    """The package from npm, fetched unless it is there, and refused unless it is what it was."""
+    archive = downloads / f"{RUNTIME}-{VERSION}.tgz"
+    if not archive.is_file():
+        npm = shutil.which("npm")
+        if npm is None:
+            raise InputError(f"{archive}: not there, and no npm to fetch it with; install npm, or put the file there")
+        downloads.mkdir(parents=True, exist_ok=True)
+        command = [npm, "pack", f"{RUNTIME}@{VERSION}", "--silent", "--pack-destination", str(downloads.absolute())]
+        print(f"fetching {RUNTIME} {VERSION} from npm …", file=sys.stderr, flush=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or not archive.is_file():
+            raise InputError(f"npm could not fetch {RUNTIME} {VERSION}: {done.stderr.strip() or 'no file came'}")
+    if hashlib.sha512(archive.read_bytes()).hexdigest() != SHA512:
+        raise InputError(f"{archive}: not {RUNTIME} {VERSION} as it was published; delete it and try again")
+    return archive
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    folder.mkdir()
+    with tarfile.open(archive) as package:
+        for name in RUNTIME_FILES:
+            member = package.extractfile(f"package/{name}")
+            assert member is not None
+            (folder / Path(name).name).write_bytes(member.read())
+
+
+def _set_policy(page: Path) -> None:
+    """A server sends it as a header; here it stands in the page."""
+    first = '<meta charset="utf-8">'
+    text = page.read_text()
+    assert text.count(first) == 1
+    page.write_text(text.replace(first, f'{first}\n  <meta http-equiv="Content-Security-Policy" content="{POLICY}">'))
+
+
+def _data() -> dict[str, Any]:
+    """What the server would say: examples, words and scenes, by the name of their file."""
+    stories = [[babi.example(task, number).model_dump() for task in TASKS] for number in range(STORIES)]
+    return {
+        "sudoku": [example.model_dump() for example in sudoku.examples()],
+        "ages": {"examples": [example.model_dump() for example in ages.examples()]},
+        "babi": {
+            "examples": stories,
+            "words": babi.known_words().model_dump(),
+            "vocabulary": vocabulary.WORDS,
+            "like": [[title, words.split()] for title, words in vocabulary.LIKE.items()],
+        },
+        "scenes": {
+            "colours": clevr.COLOURS,
+            "shapes": clevr.SHAPES,
+            "palette": PALETTE,
+            "outlines": [np.round(clevr.OBJECT_RADIUS * outline(shape), 5).tolist() for shape in clevr.SHAPES],
+            "scenes": [_scene(seed) for seed in range(SCENES)],
+        },
+    }
+
+
+def _scene(seed: int) -> list[list[float]]:
+    """x, y, colours and shapes; nine digits are what a 32-bit number has."""
+    scene = scene_of(seed).scene(0)
+    x, y = ([float(f"{value:.9g}") for value in scene.positions[:, axis]] for axis in (0, 1))
+    return [x, y, scene.colours.tolist(), scene.shapes.tolist()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
