@@ -79,7 +79,7 @@ def test_generated_questions_put_into_words_are_read_back(seed: int) -> None:
     ("text", "message"),
     [
         ("Ann is tall. How old is Ann?", "cannot read 'Ann is tall'; facts look like 'Ann is 20'.*questions like"),
-        ("Ann is 20.", "no question: end with one such as 'How old is Ann\\?', or give --question Ann"),
+        ("Ann is 20.", "no question: end with one such as 'How old is Ann\\?'"),
         ("", "no question"),
         ("How old is Ann?", "'Ann' is in no fact; the facts name nobody"),
         ("Ann is 20. How old is Bob?", "'Bob' is in no fact; the facts name Ann"),
@@ -95,11 +95,11 @@ def test_generated_questions_put_into_words_are_read_back(seed: int) -> None:
         ("Ann is 100. How old is Ann?", "Ann would be 100; ages go from 0 to 99"),
         (
             "Ann is 20. Ann is 4 older than Bob. Bob is 4 younger than Ann. How old is Bob?",
-            "3 facts about 2 persons: one says what others do; leave it out",
+            "3 facts about 2 people: one says what others do; leave it out",
         ),
         (
             "a is 1. " + " ".join(f"{name} is as old as a." for name in "bcdefghi") + " How old is b?",
-            "'i' is the ninth person; the network knows stories of at most 8",
+            "'i' is one too many; the network knows stories of at most 8 people",
         ),
     ],
 )
