@@ -44,7 +44,7 @@ def test_only_the_last_facts_are_read() -> None:
     ("facts", "question", "named"),
     [
         (["Mary went to the kitchn."], "Where is Mary?", "'kitchn'; did you mean 'kitchen'"),
-        (["Mary went to the kitchen."], "Where is xyzzy?", "'xyzzy'; bAbI has only 177 words"),
+        (["Mary went to the kitchen."], "Where is xyzzy?", "does not know the word 'xyzzy'$"),
         ([], "Where is Mary?", "no facts"),
         (["Mary went to the kitchen."], " ", "the question: empty"),
     ],
@@ -56,8 +56,8 @@ def test_what_cannot_be_asked_is_named(facts: list[str], question: str, named: s
 
 def test_the_question_may_be_the_last_sentence() -> None:
     asked = parse("Mary went to the kitchen. John moved to the garden.\nWhere is Mary?")
-    assert asked == (["Mary went to the kitchen.", "John moved to the garden."], "Where is Mary?")
-    assert parse("Mary went to the kitchen.", "Where is Mary?") == (["Mary went to the kitchen."], "Where is Mary?")
+    assert asked == (["Mary went to the kitchen.", "John moved to the garden."], "Where is Mary?", ())
+    assert parse("Mary went to the kitchen.", "Where is Mary?") == (["Mary went to the kitchen."], "Where is Mary?", ())
     with pytest.raises(InputError, match="the question: none"):
         parse("Mary went to the kitchen.")
     with pytest.raises(InputError, match="'kitchn'"):

@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
     try:
         asked = read(story or sys.stdin.read(), question)
     except UnknownWord as error:
-        raise InputError(f"{error}\n'rrn ask babi --words' lists the words it knows") from error
+        raise InputError(f"{error} (rrn ask babi --words lists those it knows)") from error
     _tell(_asked(options, asked), asked, options)
     return 0
 
