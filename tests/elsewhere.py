@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from rrn.tasks.sudoku import model
 from rrn.training.processes import Processes
 
 THERE = torch.device("meta")
@@ -107,11 +108,19 @@ def elsewhere() -> Iterator[torch.device]:
     """The device; networks are moved to it with ``.to`` as to any other. There is no inference mode, but no_grad."""
     before = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)
+    _forget_graphs()
     try:
         with mock.patch("torch.inference_mode", torch.no_grad), _Made(), _Computed():
             yield THERE
     finally:
         torch.__future__.set_swap_module_params_on_conversion(before)
+        _forget_graphs()
+
+
+def _forget_graphs() -> None:
+    """Those that are kept by device: the meta device without numbers is another one."""
+    for kept in (model.cell_graph, model._candidate_groups):
+        kept.cache_clear()
 
 
 class ProcessElsewhere(Processes):

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from rrn import RRN, CompleteGraphs, EdgeList, NeighbourTable, engines
 from rrn.devices import host
-from rrn.graphs import Graph, Groups, PackedGraphs, neighbour_edges
+from rrn.graphs import Aggregate, Graph, Groups, PackedGraphs, neighbour_edges
 from rrn.losses import accuracy_by_step, every_step
+from rrn.messages import GroupMessage
 from rrn.places import Converged, Settled, Until
 from rrn.pretrained import from_pretrained
 from rrn.tasks.sudoku.exact import generate
@@ -97,6 +98,33 @@ def test_tensors_of_two_devices_do_not_mix() -> None:
             there.numpy()
         with pytest.raises(RuntimeError, match="expected all tensors on one device"):
             here[there > 1]
+
+
+def without_numbers() -> dict[str, tuple[Graph, int, tuple[int, ...]]]:
+    """Graphs of six nodes of which only the shape is known, how many there are, and the shape of their edges."""
+    meta, member_of = torch.device("meta"), torch.zeros(6, 2, dtype=torch.long, device="meta")
+    return {
+        "edges": (EdgeList(torch.zeros(2, 5, dtype=torch.long, device=meta), 6), 1, (5,)),
+        "table": (NeighbourTable(torch.zeros(6, 2, dtype=torch.long, device=meta)), 1, (6, 2)),
+        "complete": (CompleteGraphs(2, 3, device=meta), 2, (2, 3, 3)),
+        "masked": (CompleteGraphs(2, 3, torch.ones(2, 3, dtype=torch.bool, device=meta)), 2, (2, 3, 3)),
+        "groups": (Groups(member_of, (2, 2), torch.zeros(2, dtype=torch.long, device=meta)), 2, ()),
+    }
+
+
+@pytest.mark.parametrize("layout", without_numbers())
+def test_a_network_on_the_meta_device_gives_shapes(layout: str) -> None:
+    """How many edges `Groups` have, and the width of `PackedGraphs`, is in the numbers; all else in the shapes."""
+    graph, graphs, edges = without_numbers()[layout]
+    x = torch.zeros(6, 4, device="meta")
+    expected = {"node": (6,), "graph": (graphs,)} | ({"edge": edges} if edges else {})
+    for readout, shape in expected.items():
+        aggregate: tuple[Aggregate, ...] = ("sum", "mean", "max") if edges else ("sum",)
+        message = None if edges else GroupMessage(2, 3)
+        network = RRN(4, 6, 3, readout=readout, aggregate=aggregate, message=message).to("meta")
+        outputs, state = network.run(x, graph, steps=2)
+        assert outputs.shape == (2, *shape, 3)
+        assert {part.device.type for part in (outputs, *state.parts())} == {"meta"}
 
 
 def test_edges_of_a_table_are_where_the_table_is() -> None:

@@ -405,7 +405,7 @@ class Groups(Graph):
 
     def graph_of_node(self, batch: Tensor | None = None) -> Tensor:
         sizes = self.stops.diff(prepend=self.stops.new_zeros(1))
-        return torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
+        return torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes, output_size=self.num_nodes)
 
     def rows(self) -> Tensor:
         """The groups of each node, all kinds and graphs counted through: (nodes, kinds)."""

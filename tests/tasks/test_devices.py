@@ -8,15 +8,20 @@ import numpy as np
 import pytest
 import torch
 from tests.elsewhere import ProcessElsewhere, elsewhere
+from torch.utils._pytree import tree_leaves
 
 from rrn import tasks
+from rrn.devices import host, move
+from rrn.readouts import Outputs, answer_of
 from rrn.tasks.ages import experiment as ages
+from rrn.tasks.babi import evaluate as babi_evaluate
 from rrn.tasks.babi import experiment as babi
 from rrn.tasks.pretty_clevr import experiment as pretty_clevr
 from rrn.tasks.sudoku import experiment as sudoku
 from rrn.training.experiment import Experiment
 from rrn.training.processes import Processes
 from rrn.training.trainer import _Run
+from rrn.updates import State
 
 NAMES = list(tasks.presets())
 NETWORKS = list(
@@ -41,6 +46,7 @@ SMALL = {
 def _little_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(babi, "POOL", 5)
     monkeypatch.setattr(babi, "VALIDATION", 2)
+    monkeypatch.setattr(babi_evaluate, "QUESTIONS", 2)
     monkeypatch.setattr(ages, "VALIDATION", 20)
     monkeypatch.setattr(pretty_clevr, "VALIDATION", 20)
     monkeypatch.setattr(sudoku, "VALIDATION", 4)
@@ -57,12 +63,19 @@ def small(name: str) -> Experiment[Any]:
 
 
 def numbers(name: str, processes: Processes | None = None) -> list[float]:
-    """The losses of two updates, and what a validation finds after them."""
+    """The losses of two updates, and what a validation and an evaluation find after them."""
     experiment = small(name)
     with torch.device("cpu"):  # where every network begins
         run = _Run(experiment, Path("never written"), processes or Processes(), quiet=True, tensorboard=False)
     losses = [run._one_update()[0] for _ in range(2)]
-    return [*losses, *experiment.validate(run.network.eval()).values()]
+    network, room = run.network.eval(), tasks.folder(experiment.preset.task, "evaluate")
+    evaluated = room.evaluate(
+        host(network, processes.device) if processes else network,
+        experiment.preset,
+        room.Options(limit=8, steps="1,3"),
+        lambda done, of: None,
+    )
+    return [*losses, *experiment.validate(network).values(), *(x for x in tree_leaves(evaluated) if type(x) is float)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,3 +91,27 @@ def test_training_and_validating_elsewhere(name: str) -> None:
     with elsewhere():
         there = numbers(name, ProcessElsewhere())
     np.testing.assert_allclose(there, numbers(name), rtol=1e-4)
+
+
+FROM_SHAPES = [
+    name for name in NETWORKS if tasks.find_preset(name).task != "babi" and name not in ("sudoku", "sudoku-rn-graph")
+]
+"""All but those whose graph is in the numbers: open candidates, sentences; or that count the graphs of a batch."""
+
+
+@pytest.mark.parametrize("name", FROM_SHAPES)
+def test_a_network_on_the_meta_device_gives_shapes(name: str) -> None:
+    experiment = small(name)
+    network, batch = tasks.build_network(experiment.preset), experiment.sample(np.random.default_rng(0))
+    with torch.no_grad():
+        here = network(batch, steps=2)
+        there = network.to("meta")(move(batch, torch.device("meta")), steps=2)
+    shapes = [[part.shape for part in flat(found)] for found in (here, there)]
+    assert shapes[0] == shapes[1]
+    assert {part.device.type for part in flat(there)} == {"meta"}
+
+
+def flat(found: tuple[Any, State]) -> list[torch.Tensor]:
+    outputs, state = found
+    extras = list(outputs.extras.values()) if isinstance(outputs, Outputs) else []
+    return [answer_of(outputs), *extras, *state.parts()]
