@@ -12,6 +12,7 @@ from rrn.errors import InputError
 from rrn.losses import step_losses
 from rrn.presets import Preset
 from rrn.readouts import answer_of
+from rrn.training.optimizing import make_optimizer
 from rrn.updates import State
 
 P = TypeVar("P", bound=Preset)
@@ -62,6 +63,9 @@ class Experiment(ABC, Generic[P]):
     @abstractmethod
     def network(self) -> nn.Module:
         """A new network, initialised from torch's global random generator."""
+
+    def optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
+        return make_optimizer(network, self.preset)
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> Batch:

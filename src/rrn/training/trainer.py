@@ -23,7 +23,7 @@ from rrn.storage import locked, replacing_folder, write_atomically, write_json
 from rrn.training.checkpoints import find_checkpoint, read_checkpoint, save_checkpoint
 from rrn.training.display import Display
 from rrn.training.experiment import Carry, Experiment, Shard, seeded, whole_batches
-from rrn.training.optimizing import Average, learning_rate, load_optimizer, make_optimizer, optimizer_tensors
+from rrn.training.optimizing import Average, learning_rate, load_optimizer, optimizer_tensors
 from rrn.training.processes import Accelerator, Lost, Precision, Processes
 from rrn.updates import State
 
@@ -93,7 +93,7 @@ class _Run:
             grow_into(self.network, read_weights(self.preset.start_from))
         self.average = Average(self.network, self.preset.ema)
         self.average.network.to(processes.device)
-        self.called, self.optimizer = processes.setup(self.network, make_optimizer(self.network, self.preset))
+        self.called, self.optimizer = processes.setup(self.network, experiment.optimizer(self.network))
         self.carry: Carry | None = None
         self.due: dict[str, Any] = {}
         """Loss and measures of an update that is to be validated next; empty: none is."""

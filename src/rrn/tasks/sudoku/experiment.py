@@ -19,6 +19,7 @@ from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.experiment import Batch, Carry, Experiment, Shard, seeded
+from rrn.tying import tie
 
 VALIDATION = 256
 VALIDATION_SEED = 7
@@ -45,6 +46,8 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         """Whether the network has a tenth class, "empty", and so learns from given cells as well."""
         if preset.slot_steps is not None and preset.network not in ("candidates", "paper"):
             raise InputError("--slot-steps: only the networks that are called again on their state have slots")
+        if preset.digit_units and (preset.network != "paper" or 9 * preset.digit_units > preset.hidden):
+            raise InputError("--digit-units: only for the paper's network, and at most a ninth of --hidden")
         self.most_extra = float(preset.easier)
         """With --lower-by: so many digits are added at most."""
         self.solved_share = 0.0
@@ -57,7 +60,15 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         return build(self.preset)
 
     def network(self) -> nn.Module:
+        if self.preset.digit_units:
+            self.built.treat_digits_alike(self.preset.digit_units)
         return self.built
+
+    def optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
+        optimizer = super().optimizer(network)
+        if self.preset.digit_units:
+            tie(optimizer, network.digit_ties(self.preset.digit_units))
+        return optimizer
 
     def sample(self, rng: np.random.Generator) -> Batch:
         return self._fresh(self.preset.batch_size, rng, torch.device("cpu"))

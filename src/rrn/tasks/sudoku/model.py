@@ -16,10 +16,13 @@ from rrn.tasks.sudoku.grid import USUAL, Box, box_of, candidate_groups, neighbou
 from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
+from rrn.tying import Axis, Ties
 from rrn.updates import SharedLayerUpdate, State
 
 CERTAIN = 20.0
 """Logit of a given; what givens rule out has as much less than nothing."""
+DIGIT_OF_ITS_OWN = 3.0
+"""How much larger a digit's own unit is than others', at first, where digits are treated alike."""
 KINDS = 6
 """Kinds of groups that a candidate stands in: `candidate_groups`."""
 
@@ -89,6 +92,37 @@ class CellSudoku(PuzzleNetwork):
 
     def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
         return self.rrn.update.noisy(state, noise, generator)
+
+    def digit_ties(self, units: int) -> list[Ties]:
+        """What is equal if the network treats all digits alike: ``units`` of every layer belong to each of them."""
+        names, digit = Axis.of(0, 0, 1) + Axis.of(9, 1, 0), Axis.of(9, 1, 7)
+        hidden = Axis.of(9, units, self.rrn.hidden - 9 * units)
+        two = hidden + hidden
+        rows = {"digit": names, "rrn.update.gates": two + two, "rrn.readout.mlp.linears.0": names}
+        columns = {
+            "digit": digit,
+            "rrn.encoder.linears.0": digit + Axis.of(0, 0, 32),
+            "rrn.message.mlp.linears.0": two + Axis.of(0, 0, 1) if self.rrn.edge_features else two,
+            "rrn.update.reader.mlp.linears.0": two,
+            "rrn.update.gates": two,
+        }
+        ties = []
+        for name, parameter in self.named_parameters():
+            layer = name.rpartition(".")[0]
+            if layer not in ("row", "column"):
+                axes = (rows.get(layer, hidden), columns.get(layer, hidden))
+                ties.append(Ties(parameter, *axes[: parameter.dim()]))
+        return ties
+
+    def treat_digits_alike(self, units: int) -> None:
+        """New weights, tied as `digit_ties` says."""
+        for tied in self.digit_ties(units):
+            if tied.parameter is self.digit.weight:
+                with torch.no_grad():
+                    self.digit.weight.copy_(tied.mean(self.digit.weight))
+                    self.digit.weight[1:, :9] += DIGIT_OF_ITS_OWN * torch.eye(9)
+            elif tied.parameter.dim() == 2:
+                tied.draw(gates=4 if tied.parameter is self.rrn.update.gates.weight else 1)
 
 
 def what_givens_say(puzzles: Tensor, box: Box = USUAL) -> tuple[Tensor, Tensor]:

@@ -20,6 +20,9 @@ class SudokuPreset(Preset):
     """Units of the state, of the network behind a learned message, or filters of a convolutional layer."""
     layers: Annotated[int, Range(least=1, most=100)] = 3
     """paper, rn-graph: ReLU layers of each MLP. With one, the edge feature that is always zero is left out as well."""
+    digit_units: Annotated[int, Range(least=0, most=10_000)] = 0
+    """paper: so many units of every layer belong to each digit, the rest to none, and training keeps weights equal that
+    renaming digits maps onto each other, so that a puzzle teaches all digits at once. 0: no weights are tied."""
     message_width: Width = 16
     """candidates: units of a message of each kind."""
     layer_width: Width = 128

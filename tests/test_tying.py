@@ -1,0 +1,69 @@
+"""Weights tied by a symmetry stay equal, and the network stays indifferent to names."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from rrn.tasks import find_preset
+from rrn.tasks.sudoku.exact import generate
+from rrn.tasks.sudoku.experiment import SudokuExperiment
+from rrn.tying import Axis, Ties, tie
+
+
+def test_an_axis_names_owners_and_roles() -> None:
+    axis = Axis.of(2, 2, 1) + Axis.of(2, 1, 0)
+    assert axis.owner.tolist() == [0, 0, 1, 1, -1, 0, 1]
+    assert axis.role.tolist() == [0, 1, 0, 1, 2, 3, 3]
+
+
+def test_a_tied_layer_stays_indifferent_to_names() -> None:
+    torch.manual_seed(0)
+    axis = Axis.of(3, 2, 2)
+    layer = nn.Linear(8, 8)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1)
+    tie(optimizer, [Ties(layer.weight, axis, axis), Ties(layer.bias, axis)])
+    renamed = torch.tensor([2, 3, 4, 5, 0, 1, 6, 7])
+    x = torch.randn(5, 8)
+    for _ in range(4):
+        optimizer.zero_grad()
+        (layer(x) * torch.randn(5, 8)).sum().backward()
+        optimizer.step()
+        torch.testing.assert_close(layer(x[:, renamed]), layer(x)[:, renamed])
+    assert len(layer.weight.unique()) == 2 * (2 * 2) + 2 * (2 * 2) + 2 * 2  # own and others', to and from shared, shared
+
+
+def test_what_adds_up_over_owners_moves_less() -> None:
+    axis = Axis.of(4, 1, 1)
+    weight = nn.Parameter(torch.zeros(5, 5))
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+    tie(optimizer, [Ties(weight, axis, axis)])
+    weight.sum().backward()
+    optimizer.step()
+    own, other, from_shared, to_shared = weight[0, 0], weight[0, 1], weight[0, 4], weight[4, 0]
+    torch.testing.assert_close(
+        torch.stack([own, other, from_shared, to_shared]).detach(), -torch.tensor([1.0, 1 / 3, 1.0, 1 / 4])
+    )
+
+
+@pytest.mark.parametrize("name", ["sudoku-paper-shallow", "sudoku-paper"])
+def test_the_papers_network_treats_digits_alike(name: str) -> None:
+    """Renaming the digits of a puzzle renames the answers, before training and after."""
+    torch.manual_seed(0)
+    experiment = SudokuExperiment(replace(find_preset(name), digit_units=8, batch_size=4))
+    network = experiment.network()
+    optimizer = experiment.optimizer(network)
+    rng = np.random.default_rng(0)
+    puzzles = torch.from_numpy(generate(2, rng)[0]).long()
+    digits = torch.cat([torch.zeros(1, dtype=torch.long), 1 + torch.from_numpy(rng.permutation(9))])
+    for _ in range(3):
+        with torch.no_grad():
+            plain, renamed = (network({"puzzle": p}, steps=3)[0] for p in (puzzles, digits[puzzles]))
+        torch.testing.assert_close(renamed[..., digits], plain, atol=2e-4, rtol=1e-3)
+        assert not torch.allclose(plain[..., 1:2].expand(-1, -1, 9), plain[..., 1:], atol=1e-4)
+        batch = experiment.sample(rng)
+        optimizer.zero_grad()
+        experiment.loss(network(batch, steps=3)[0], batch).backward()
+        optimizer.step()
