@@ -113,6 +113,17 @@ def mean_when_due(outputs: Tensor, targets: Tensor, due: Tensor) -> Tensor:
     return by_question.mean()
 
 
+def winners(losses: Tensor, copies: int, others: float = 0.0) -> Tensor:
+    """How much each of several attempts at the same problem counts: (n,) losses, ``copies`` after one another → (n,).
+
+    1 for the attempt with the smallest loss, ``others`` for the rest. A loss on every attempt at what a network cannot
+    solve yet teaches it to say how likely everything is; a loss on the best attempt alone teaches it to try.
+    """
+    best = losses.detach().view(-1, copies).argmin(1)
+    won = F.one_hot(best, copies).flatten().to(losses)
+    return won + others * (1 - won)
+
+
 def accuracy_by_step(outputs: Tensor, targets: Tensor, *, ignore_index: int = IGNORE) -> Tensor:
     """The share of right answers among the targets that are known, at each step: (steps,). NaN if none is known."""
     _check_targets(outputs, targets)

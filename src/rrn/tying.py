@@ -1,9 +1,9 @@
 """Train under a symmetry: weights that renaming maps onto each other stay equal.
 
-If a problem stays the same when things of one sort are renamed (the digits of a Sudoku, the colours of a map), a network
-may as well treat them alike. Give each of them its own units in every layer, say so by an `Axis` for each side of each
-weight, and `tie` the optimizer: every example then teaches all of them at once. Inputs, equations and weight files of
-the network stay what they are; afterwards it can be trained on without ties.
+If a problem stays the same when things of one sort are renamed (the digits of a Sudoku, the colours of a map), a
+network may as well treat them alike. Give each of them its own units in every layer, say so by an `Axis` for each side
+of each weight, and `tie` the optimizer: every example then teaches all of them at once. Inputs, equations and weight
+files of the network stay what they are; afterwards it can be trained on without ties.
 """
 
 import math
@@ -52,7 +52,9 @@ class Ties:
         _, group, size = torch.unique(key.flatten(), return_inverse=True, return_counts=True)
         self.group, self.size = group, size.float()
         # An entry that adds up over all owners, or over all others, counts as often: so it moves as much less.
-        each = torch.where(both & ~same, 1 / max(owners - 1, 1), torch.where((row < 0) & (column >= 0), 1 / owners, 1.0))
+        each = torch.where(
+            both & ~same, 1 / max(owners - 1, 1), torch.where((row < 0) & (column >= 0), 1 / max(owners, 1), 1.0)
+        )
         self.each = each.view(parameter.shape)
         self.inputs, self.outputs = len(columns.role.unique()), len(rows.role.unique())
 

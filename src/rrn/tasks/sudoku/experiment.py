@@ -2,6 +2,7 @@
 
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -9,11 +10,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.errors import InputError
+from rrn.losses import winners
 from rrn.places import Places
 from rrn.tasks.sudoku.data import add_givens, split_pool
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.model import build
+from rrn.tasks.sudoku.model import CellSudoku, build
 from rrn.tasks.sudoku.predict import solve
 from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
@@ -25,13 +27,15 @@ VALIDATION = 256
 VALIDATION_SEED = 7
 FILLS = 64
 """Steps, and so digits filled in, of the convolutional network when it is validated; it is trained on one look."""
-NOISY = 0.1
-"""The share of segments that begin with noise, if there is any."""
+SHORTEST_LIFE = 8
+"""With --lives: the fewest steps a puzzle stays."""
 EASIER_UNTIL = 0.5
 WINDOW = 12
 """With --lower-by: the number of extra digits is drawn from the most to so many fewer."""
 LOWER_FROM = 0.7
 SHARE_MEMORY = 0.005
+OTHERS = 0.02
+"""With --copies: how much a place counts that is not the best of its puzzle."""
 
 
 class SudokuExperiment(Experiment[SudokuPreset]):
@@ -48,6 +52,8 @@ class SudokuExperiment(Experiment[SudokuPreset]):
             raise InputError("--slot-steps: only the networks that are called again on their state have slots")
         if preset.digit_units and (preset.network != "paper" or 9 * preset.digit_units > preset.hidden):
             raise InputError("--digit-units: only for the paper's network, and at most a ninth of --hidden")
+        if preset.slot_steps is None and (preset.copies > 1 or preset.lives or preset.start_noise):
+            raise InputError("--copies, --lives, --start-noise: only with --slot-steps")
         self.most_extra = float(preset.easier)
         """With --lower-by: so many digits are added at most."""
         self.solved_share = 0.0
@@ -61,25 +67,31 @@ class SudokuExperiment(Experiment[SudokuPreset]):
 
     def network(self) -> nn.Module:
         if self.preset.digit_units:
-            self.built.treat_digits_alike(self.preset.digit_units)
+            cast(CellSudoku, self.built).treat_digits_alike(self.preset.digit_units)
         return self.built
 
     def optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
         optimizer = super().optimizer(network)
         if self.preset.digit_units:
-            tie(optimizer, network.digit_ties(self.preset.digit_units))
+            tie(optimizer, cast(CellSudoku, network).digit_ties(self.preset.digit_units))
         return optimizer
+
+    def begin(self, rng: np.random.Generator, shard: Shard) -> Carry:
+        if self.preset.batch_size % (self.preset.copies * shard.world):
+            raise InputError(f"--batch-size: expected a multiple of --copies times {shard.world} processes")
+        return super().begin(rng, shard)
 
     def sample(self, rng: np.random.Generator) -> Batch:
         return self._fresh(self.preset.batch_size, rng, torch.device("cpu"))
 
     def _fresh(self, count: int, rng: np.random.Generator, device: torch.device) -> Batch:
-        puzzles, solutions = (torch.from_numpy(grids).long().to(device) for grids in self.draw(count, rng))
-        batch = {"puzzle": puzzles, "solution": solutions}
+        puzzles, solutions = self.draw(count // self.preset.copies, rng)
+        batch = {"puzzle": torch.from_numpy(puzzles).long(), "solution": torch.from_numpy(solutions).long()}
         if self.preset.slot_steps:
-            age = torch.zeros_like(batch["puzzle"][:, 0])
-            batch |= {"age": age, "limit": torch.full_like(age, self._limit())}
-        return self.built.prepare(batch)
+            limits = self._limits(len(puzzles), rng)
+            batch |= {"age": torch.zeros_like(limits), "limit": limits}
+        copied = {name: part.to(device).repeat_interleave(self.preset.copies, dim=0) for name, part in batch.items()}
+        return self.built.prepare(copied)
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Puzzles and solutions (count, 81): generated, and some from the pool if there is one."""
@@ -105,12 +117,24 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         return batch["solution"].flatten() - (0 if self.knows_empty else 1)
 
     def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        if self.preset.copies > 1:
+            return self._loss_of_winners(outputs, batch)
         if self.knows_empty:
             return super().loss(outputs, batch)
         empty = (batch["puzzle"] == 0).flatten()
         targets = self.targets(batch)[empty]
         considered = outputs[:, empty] if self.preset.loss == "every" else outputs[-1:, empty]
         return F.cross_entropy(considered.flatten(0, 1), targets.repeat(len(considered)))
+
+    def _loss_of_winners(self, outputs: Tensor, batch: Batch) -> Tensor:
+        """A mean over the empty cells of the places that count; the others count a little, lest they go astray."""
+        considered = outputs if self.preset.loss == "every" else outputs[-1:]
+        targets = self.targets(batch).expand(len(considered), -1)
+        losses = F.cross_entropy(considered.movedim(-1, 1), targets, reduction="none").mean(0).view(-1, 81)
+        counts = torch.ones_like(losses) if self.knows_empty else (batch["puzzle"] == 0).to(losses)
+        by_place = (losses * counts).sum(1) / counts.sum(1).clamp(min=1)
+        weights = winners(by_place, self.preset.copies, OTHERS)[:, None] * counts
+        return (losses * weights).sum() / weights.sum()
 
     def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
         right = (outputs[-1].argmax(-1) == self.targets(batch)).view(-1, 81)
@@ -126,12 +150,15 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         batch = dict(carry.batch)
         batch["age"] = batch["age"] + len(outputs)
         right = (outputs.argmax(-1) == self.targets(batch)).view(len(outputs), -1, 81).all(-1)
-        solved, late = right[0] & right[-1], batch["age"] >= batch["limit"]
-        if self.preset.stay:
-            solved &= torch.from_numpy(rng.random(len(solved)) >= self.preset.stay).to(solved.device)
+        solved, late = self._any_copy(right[0] & right[-1]), batch["age"] >= batch["limit"]
+        if self.preset.lives:
+            solved = torch.zeros_like(solved)
+        elif self.preset.stay:
+            goes = rng.random(len(solved) // self.preset.copies) >= self.preset.stay
+            solved &= torch.from_numpy(goes).to(solved.device).repeat_interleave(self.preset.copies)
         finished = solved | late
         if self.preset.lower_by and bool(finished.any()):
-            share = float(right[-1][finished].float().mean())
+            share = float(self._any_copy(right[-1])[finished].float().mean())
             self.solved_share += SHARE_MEMORY * int(finished.sum()) * (share - self.solved_share)
             if self.solved_share > LOWER_FROM:
                 self.most_extra = max(float(self.preset.extra_givens[1]), self.most_extra - self.preset.lower_by)
@@ -140,24 +167,37 @@ class SudokuExperiment(Experiment[SudokuPreset]):
         numbers = torch.arange(len(late), device=late.device)
         places = Places(numbers, late, self.rows_of(batch), batch["age"], carry.state)
         if self.preset.noise:
-            which = torch.from_numpy((rng.random(len(late)) < NOISY).astype(np.float32))
+            which = torch.from_numpy((rng.random(len(late)) < self.preset.noise_share).astype(np.float32))
             generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
             places = places.noisy(self.built.noisy, self.preset.noise * which.to(late.device), generator)
         if not finished.any():
             return Carry(batch, places.state, carry.done)
         fresh = self._fresh(int(finished.sum()), rng, late.device)
         sizes = self.rows_of(fresh)
-        places = places.leave(finished).join(Places.enter(sizes, sizes, self.built.start(fresh)))
+        entering = Places.enter(sizes, sizes, self.built.start(fresh))
+        if self.preset.start_noise:
+            amount = torch.full_like(sizes, self.preset.start_noise, dtype=torch.float32)
+            entering = entering.noisy(self.built.noisy, amount, torch.Generator().manual_seed(int(rng.integers(2**31))))
+        places = places.leave(finished).join(entering)
         batch = {name: torch.cat([batch[name][~finished], fresh[name]]) for name in batch}
         return Carry(batch, places.state.detach(), carry.done)
 
     def rows_of(self, batch: Batch) -> Tensor:
         return self.built.rows(batch)
 
-    def _limit(self) -> int:
+    def _any_copy(self, of_place: Tensor) -> Tensor:
+        """Whether it holds for any of the places that work on the same puzzle."""
+        return of_place.view(-1, self.preset.copies).any(1).repeat_interleave(self.preset.copies)
+
+    def _limits(self, count: int, rng: np.random.Generator) -> Tensor:
+        """How many steps each of so many new puzzles may have."""
         assert self.preset.slot_steps is not None
         first, last = self.preset.slot_steps
-        return round(first + (last - first) * min(self.progress, 1.0))
+        limit = first + (last - first) * min(self.progress, 1.0)
+        if not self.preset.lives:
+            return torch.full((count,), round(limit), device="cpu")
+        drawn = np.exp(rng.uniform(np.log(min(SHORTEST_LIFE, limit)), np.log(limit), size=count))
+        return torch.from_numpy(drawn.round().astype(np.int64))
 
     def position(self) -> dict[str, float]:
         return {"most_extra": self.most_extra, "solved_share": self.solved_share}

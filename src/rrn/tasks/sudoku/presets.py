@@ -51,7 +51,17 @@ class SudokuPreset(Preset):
     pool_extra_givens: Givens = (0, 4)
     """Digits added to a puzzle of --pool."""
     noise: Weight = 0.0
-    """With slots: standard deviation of noise that a tenth of the segments start with, so that it learns to recover."""
+    """With slots: standard deviation of noise that some segments start with, so that the network learns to recover."""
+    noise_share: Share = 0.1
+    """The share of segments that start with --noise."""
+    start_noise: Weight = 0.0
+    """With slots: standard deviation of the state in which a puzzle starts; 0: all start alike."""
+    copies: Annotated[int, Range(least=1, most=1000)] = 1
+    """With slots: so many places work on the same puzzle, each with noise of its own, and only the one with the
+    smallest loss learns from it; a solution of one is a solution of all. --batch-size is a multiple of it."""
+    lives: bool = False
+    """With slots: each puzzle stays for a number of steps drawn up to the limit of --slot-steps, solved or not, so that
+    the network learns from deep states and to keep what it has found."""
 
 
 _ORIGINAL = SudokuPreset(
