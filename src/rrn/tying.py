@@ -28,9 +28,9 @@ class Axis:
     @classmethod
     def of(cls, owners: int, units: int, shared: int) -> "Axis":
         """First ``units`` of each owner, then ``shared`` ones."""
-        owned = torch.arange(owners * units)
-        owner = torch.cat([owned // max(units, 1), torch.full((shared,), -1)])
-        return cls(owner, torch.cat([owned % max(units, 1), units + torch.arange(shared)]))
+        owned = torch.arange(owners * units, device="cpu")
+        owner = torch.cat([owned // max(units, 1), torch.full((shared,), -1, device="cpu")])
+        return cls(owner, torch.cat([owned % max(units, 1), units + torch.arange(shared, device="cpu")]))
 
     def __add__(self, other: "Axis") -> "Axis":
         """One side by side with another, whose roles are others."""

@@ -128,9 +128,8 @@ def test_an_update_runs_a_segment_and_without_slots_a_batch_has_its_steps() -> N
     assert plain.proceed(Carry({}, None, 6), torch.zeros(0), seeded(0), Shard()) is None
 
 
-def test_noise_is_put_on_some_of_the_puzzles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "NOISY", 0.5)
-    experiment = tiny(noise=0.5, batch_size=16)
+def test_noise_is_put_on_some_of_the_puzzles() -> None:
+    experiment = tiny(noise=0.5, noise_share=0.5, batch_size=16)
     carry = carried(experiment, [2] * 16)
     after = experiment.proceed(carry, answers(carry.batch, [[False] * 16] * 2), seeded(4), Shard())
     assert after is not None

@@ -120,9 +120,9 @@ class CellSudoku(PuzzleNetwork):
             if tied.parameter is self.digit.weight:
                 with torch.no_grad():
                     self.digit.weight.copy_(tied.mean(self.digit.weight))
-                    self.digit.weight[1:, :9] += DIGIT_OF_ITS_OWN * torch.eye(9)
+                    self.digit.weight[1:, :9] += DIGIT_OF_ITS_OWN * torch.eye(9, device=self.digit.weight.device)
             elif tied.parameter.dim() == 2:
-                tied.draw(gates=4 if tied.parameter is self.rrn.update.gates.weight else 1)
+                tied.draw(gates=len(tied.parameter) // self.rrn.hidden or 1)
 
 
 def what_givens_say(puzzles: Tensor, box: Box = USUAL) -> tuple[Tensor, Tensor]:
