@@ -1,5 +1,6 @@
 """Networks out of PyTorch: torch.export and ONNX give what the module gives, on graphs of other sizes too."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -122,7 +123,12 @@ def test_scripts_are_as_short_as_they_say() -> None:
 def test_export_of_an_own_network_by_command(call: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     network = RRN(3, 8, 2, edge_features=2, update="mlp").eval()
     network.save_pretrained(tmp_path / "mine")
-    code, _, errors = call("export", tmp_path / "mine", "--out", tmp_path / "run.onnx", "--what", "run", "--steps", 1)
+    flags = ["--what", "run", "--steps", 1, "--json"]
+    code, out, errors = call("export", tmp_path / "mine", "--out", tmp_path / "run.onnx", *flags)
+    size = (tmp_path / "run.onnx").stat().st_size
+    assert json.loads(out) == {
+        "out": str(tmp_path / "run.onnx"), "of": str(tmp_path / "mine"), "what": "run", "bytes": size
+    }  # fmt: skip
     assert code == 0, errors
     x, edge_index, edge_attr, _ = random_graphs(7, 12, 1)
     (found,) = run_onnx(tmp_path / "run.onnx", x, edge_index, edge_attr)

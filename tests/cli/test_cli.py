@@ -113,17 +113,21 @@ def test_presets_as_json(call: Call) -> None:
     rows = json.loads(out)
     assert code == 0
     assert out.count("\n") == 1
-    assert [set(row) for row in rows] == [{"name", "task", "parameters", "about"}] * len(tasks.presets())
+    assert [set(row) for row in rows] == [{"name", "task", "parameters", "weights", "about"}] * len(tasks.presets())
     assert [row["name"] for row in rows] == list(tasks.presets())
     assert all(isinstance(row["parameters"], int) and row["parameters"] > 0 for row in rows)
     assert all(row["about"] and row["task"] in tasks.TASKS for row in rows)
+    assert [row["name"] for row in rows if row["weights"]] == [name for name in tasks.presets() if name in shipped()]
 
 
-def test_presets_as_a_table(call: Call) -> None:
+def test_presets_are_listed_within_80_columns(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = call("presets")
     assert code == 0
-    assert "ages-paper" in out
-    assert out.count("shipped") == len([name for name in shipped() if name in tasks.presets()])
+    assert max(map(len, out.splitlines())) <= 80
+    titles = [line.split("  ")[0] for line in out.splitlines() if not line.startswith(" ")]
+    assert titles == list(tasks.presets()), "names are whole"
+    assert out.count("weights shipped") == len([name for name in shipped() if name in tasks.presets()])
 
 
 def test_every_setting_is_a_flag(call: Call) -> None:
@@ -238,6 +242,20 @@ def test_a_preset_without_weights_says_how_to_get_them(call: Call, monkeypatch: 
     code, _, err = call("evaluate", "ages-paper")
     assert code == 2
     assert "train them with 'rrn train ages-paper', then give --weights runs/ages-paper/best" in err
+
+
+def test_commands_that_write_say_what_as_json(call: Call, tmp_path: Path, tiny_ages_flags: list[str]) -> None:
+    few = ["--train", 1, "--valid", 1, "--test", 1]
+    for name, flags in {"ages": ["--count", 3], "sudoku": ["--count", 2], "pretty-clevr": few}.items():
+        code, out, err = call("data", name, "--out", tmp_path / name, *flags, "--json")
+        assert code == 0, err
+        assert json.loads(out)["out"] == str(tmp_path / name)
+        assert out.count("\n") == 1
+    code, out, err = call("train", "ages", *tiny_ages_flags, "--updates", 2, "--folder", tmp_path / "run", "--json")
+    assert code == 0, err
+    said = json.loads(out)
+    assert (said["folder"], said["update"], said["finished"]) == (str(tmp_path / "run"), 2, True)
+    assert said["best"]["update"] == 2
 
 
 def test_data_written_is_data_read(call: Call, tiny_ages_run: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 
 COMMANDS = {
-    "demo": "watch five hard Sudokus being solved",
+    "demo": "half a minute of reasoning: a Sudoku, a story, a riddle, a walk",
     "solve": "solve Sudokus and watch the network do it",
     "ask": "ask a network about ages, a story or a scene",
     "presets": "list the experiments and their networks",

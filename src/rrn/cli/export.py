@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rrn import tasks
-from rrn.cli.options import parse
+from rrn.cli.options import parse, print_json
 from rrn.errors import InputError
 from rrn.presets import Steps
 
@@ -30,6 +30,8 @@ class Options:
     """Steps of a run."""
     weights: str | None = None
     """Of a preset: a folder of weights, or a hub id. Unset: the shipped weights."""
+    json: bool = False
+    """Print what was written, as one JSON object, to standard output."""
 
 
 def main(arguments: list[str]) -> int:
@@ -44,7 +46,10 @@ def main(arguments: list[str]) -> int:
     own = name not in tasks.presets() and Path(name).is_dir()
     program = _of_own_network(Path(name), options) if own else _of_preset(name, options)
     write_onnx(program, options.out)
-    print(f"written: {options.out} ({options.out.stat().st_size / 1024:.0f} kB)", file=sys.stderr)
+    size = options.out.stat().st_size
+    print(f"written: {options.out} ({size / 1024:.0f} kB)", file=sys.stderr)
+    if options.json:
+        print_json({"out": str(options.out), "of": name, "what": options.what, "bytes": size})
     return 0
 
 

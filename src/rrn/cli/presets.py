@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.table import Table
+from rich.padding import Padding
+from rich.text import Text
 
 from rrn import tasks
 from rrn.cli.options import parse, print_json
+
+INDENT = 4
 
 
 @dataclass(frozen=True)
@@ -19,11 +22,13 @@ def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn presets", "List the experiments with their networks.")
     from rrn.pretrained import shipped
 
+    with_weights = shipped()
     rows = [
         {
             "name": preset.name,
             "task": preset.task,
             "parameters": sum(p.numel() for p in tasks.build_network(preset).parameters()),
+            "weights": preset.name in with_weights,
             "about": preset.about,
         }
         for preset in tasks.presets().values()
@@ -31,10 +36,9 @@ def main(arguments: list[str]) -> int:
     if options.json:
         print_json(rows)
         return 0
-    table = Table("preset", "task", "parameters", "weights", "about", box=None, header_style="bold")
-    with_weights = shipped()
+    console = Console(highlight=False)
     for row in rows:
-        weights = "shipped" if row["name"] in with_weights else ""
-        table.add_row(str(row["name"]), str(row["task"]), f"{row['parameters']:,}", weights, str(row["about"]))
-    Console().print(table)
+        weights = ", weights shipped" if row["weights"] else ""
+        console.print(Text.assemble((str(row["name"]), "bold"), f"  {row['parameters']:,} parameters{weights}"))
+        console.print(Padding(Text(str(row["about"])), (0, 0, 0, INDENT)))
     return 0

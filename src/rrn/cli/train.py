@@ -10,7 +10,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 import tyro
 
 from rrn import tasks
-from rrn.cli.options import parse
+from rrn.cli.options import parse, print_json
 from rrn.presets import BUDGET_FIELDS, Preset, Range
 
 HELP = """usage: rrn train PRESET [--folder DIR] [--accelerator KIND] [--devices N] [settings …]
@@ -39,6 +39,8 @@ class Options(Generic[P]):
     """Also write TensorBoard files to the run folder."""
     quiet: bool = False
     """Print nothing."""
+    json: bool = False
+    """At the end, print how far it came, as one JSON object, to standard output."""
 
 
 def main(arguments: list[str]) -> int:
@@ -64,6 +66,9 @@ def main(arguments: list[str]) -> int:
         state = "finished" if outcome.finished else "stopped"
         print(f"{state} at update {outcome.update} after {outcome.minutes:.1f} minutes; best: {best}", file=sys.stderr)
         print(f"evaluate with: rrn evaluate {preset.name} --weights {outcome.folder / 'best'}", file=sys.stderr)
+    if options.json and outcome.leads:
+        told = ("update", "minutes", "finished", "best")
+        print_json({"folder": str(outcome.folder), **{name: getattr(outcome, name) for name in told}})
     return 128 + outcome.signal if outcome.signal else 0
 
 

@@ -43,6 +43,8 @@ class Outcome:
     finished: bool
     signal: int = 0
     """By which it was stopped; 0 in processes other than the leading one."""
+    leads: bool = True
+    """Whether this process speaks for all."""
 
 
 def train(
@@ -143,7 +145,7 @@ class _Run:
         if self.board:
             self.board.close()
         signal_number = stopped if self.leads and not finished else 0
-        return Outcome(self.folder, self.update, self.seconds / 60, self.best, finished, signal_number)
+        return Outcome(self.folder, self.update, self.seconds / 60, self.best, finished, signal_number, self.leads)
 
     def _one_update(self) -> tuple[float, dict[str, float]]:
         rng = seeded(self.preset.seed, 1, self.update)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rrn.cli.options import parse
+from rrn.cli.options import parse, print_json
 from rrn.presets import Count, Seed
 
 
@@ -18,6 +18,8 @@ class Options:
     seed: Seed = 0
     split: Literal["train", "valid", "test"] = "train"
     """Which trees the questions are about; no tree is in two of them."""
+    json: bool = False
+    """Print what was written, as one JSON object, to standard output."""
 
 
 def main(arguments: list[str]) -> int:
@@ -26,4 +28,7 @@ def main(arguments: list[str]) -> int:
 
     write_questions(options.out, options.count, options.seed, options.split)
     print(f"{options.count:,} questions written to {options.out}", file=sys.stderr)
+    if options.json:
+        about = {"task": "ages", "split": options.split, "count": options.count, "seed": options.seed}
+        print_json({"out": str(options.out), **about})
     return 0

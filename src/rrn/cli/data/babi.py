@@ -8,7 +8,7 @@ from typing import Annotated
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-from rrn.cli.options import parse
+from rrn.cli.options import parse, print_json
 from rrn.presets import Range, Seed
 
 Questions = Annotated[int, Range(least=0, most=10**9)]
@@ -25,6 +25,8 @@ class Options:
     test: Questions = 1_000
     """Questions of each task for testing."""
     seed: Seed = 0
+    json: bool = False
+    """Print what was written, as one JSON object, to standard output."""
 
 
 def main(arguments: list[str]) -> int:
@@ -38,6 +40,10 @@ def main(arguments: list[str]) -> int:
     bar.disable = not console.is_terminal
     with bar:
         line = bar.add_task("", total=None)
-        write_babi(options.out, counts, options.seed, lambda done, of: bar.update(line, completed=done, total=of))
+        about = write_babi(
+            options.out, counts, options.seed, lambda done, of: bar.update(line, completed=done, total=of)
+        )
     print(f"{20 * sum(counts.values()):,} questions written to {options.out}", file=sys.stderr)
+    if options.json:
+        print_json({"out": str(options.out), **about})
     return 0

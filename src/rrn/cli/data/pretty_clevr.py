@@ -8,7 +8,7 @@ from typing import Annotated
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from rrn.cli.options import parse
+from rrn.cli.options import parse, print_json
 from rrn.presets import Count, Range, Seed
 
 SHEET = 12
@@ -34,6 +34,8 @@ class Options:
     """Write no data: draw the first twelve scenes of the test set to this file (.png, .pdf, .svg)."""
     question: Path | None = None
     """Write no data: draw the jumps of "green, 3 jumps" on a scene of the test set to this file."""
+    json: bool = False
+    """Print what was written, as one JSON object, to standard output."""
 
 
 def main(arguments: list[str]) -> int:
@@ -56,6 +58,8 @@ def main(arguments: list[str]) -> int:
         write(options.out, counts, options.seed, options.images, progress)
     total = sum(counts.values())
     print(f"{total:,} scenes with {total * QUESTIONS:,} questions written to {options.out}", file=sys.stderr)
+    if options.json:
+        print_json({"out": str(options.out), "task": "pretty-clevr", "scenes": counts, "seed": options.seed})
     return 0
 
 
@@ -70,4 +74,6 @@ def _draw(options: Options) -> int:
         draw_question(options.question, shown.scene(EXAMPLE), number_of("green"), 3)
     drawn = [str(path) for path in (options.contact_sheet, options.question) if path]
     print(f"drawn: {', '.join(drawn)}", file=sys.stderr)
+    if options.json:
+        print_json({"drawn": drawn})
     return 0

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from rrn.cli.options import parse
+from rrn.cli.options import parse, print_json
 from rrn.compiled import COMPILED
 from rrn.errors import InputError
+from rrn.hints import DISTRIBUTION, command
 from rrn.presets import Count, Range, Seed
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class Options:
     test_per_givens: Count = 1_000
     skip_bad: bool = False
     """Pool: leave out, and name, what is not a puzzle with one solution. Otherwise nothing is written."""
+    json: bool = False
+    """Print what was written, as one JSON object, to standard output."""
 
 
 def main(arguments: list[str]) -> int:
@@ -117,6 +120,8 @@ def main(arguments: list[str]) -> int:
 
         draw_guesses({out.name: count_guesses(read_puzzles(out).puzzles), **beside}, options.figure)
         print(f"drawn: {options.figure}", file=sys.stderr)
+    if options.json:
+        print_json({"out": str(out), **about})
     return 0
 
 
@@ -151,7 +156,8 @@ def _write(options: Options, out: Path, progress: Callable[[str, int, int], None
 
     if options.hard:
         if not COMPILED:
-            print("without numba (pip install 'rrn[fast]') this takes hundreds of times as long", file=sys.stderr)
+            fast = f"{command('pip')} install '{DISTRIBUTION}[fast]'"
+            print(f"without numba ({fast}) this takes hundreds of times as long", file=sys.stderr)
         return write_hard(
             out,
             options.count or 1_000,
