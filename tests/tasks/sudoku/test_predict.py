@@ -260,3 +260,12 @@ def test_the_compiled_engine_and_check_solve_what_the_plain_ones_solve(
     for name in ("grids", "valid", "steps", "starts", "first_grids"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
     np.testing.assert_allclose(ours.confidence, theirs.confidence, atol=1e-4)
+
+
+@pytest.mark.parametrize("box", [(1, 7), (3, 2)])
+def test_boxes_that_the_number_of_cells_does_not_tell(box: tuple[int, int]) -> None:
+    """A Latin square of 7, and a grid of 36 cells whose boxes stand upright."""
+    puzzles, solutions = generate(3, np.random.default_rng(0), 6, box=box)
+    found = solve(puzzles, box=box)
+    assert found.valid.all()
+    np.testing.assert_array_equal(found.grids, solutions)

@@ -132,7 +132,8 @@ class _Puzzles:
 
     def __init__(self, network: PuzzleNetwork, puzzles: np.ndarray, box: Box) -> None:
         self.network, self.puzzles, self.box, self.noisy = network, puzzles, box, network.noisy
-        self.batch = network.prepare({"puzzle": torch.from_numpy(puzzles).long().to(network.device)})
+        self.sized: dict[str, Any] = {"box": box} if network.any_size else {}
+        self.batch = network.prepare({"puzzle": torch.from_numpy(puzzles).long().to(network.device)}, **self.sized)
 
     def __len__(self) -> int:
         return len(self.puzzles)
@@ -143,7 +144,7 @@ class _Puzzles:
 
     def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
         batch = {name: part[places.numbers] for name, part in self.batch.items()}
-        outputs, state = self.network(batch, steps=steps, state=places.state)
+        outputs, state = self.network(batch, steps=steps, state=places.state, **self.sized)
         logits = outputs.view(steps, *batch["puzzle"].shape, -1)
         return logits[..., self.network.first_digit :].cpu(), state
 

@@ -18,7 +18,7 @@ class PuzzleNetwork(nn.Module, ABC):
     keeps_device = True
     """Batches are put where it is, so states stay there: see `rrn.devices`."""
     any_size = False
-    """Whether it also takes Sudokus of other sizes than 9 × 9."""
+    """Whether it also takes Sudokus of other sizes than 9 × 9: `prepare` and the network are then told the ``box``."""
 
     @property
     def device(self) -> torch.device:
