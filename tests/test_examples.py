@@ -112,10 +112,13 @@ def test_weights_trained_on_nine_by_nine_solve_four_by_four() -> None:
 
 def test_published_results_hold_what_the_guide_claims() -> None:
     examples = json.loads((RESULTS / "examples.json").read_text())
-    assert set(examples) >= {"graph_colouring", "shortest_paths", "digit_sudoku", "timetable"}
+    assert set(examples) >= {"graph_colouring", "shortest_paths", "digit_sudoku", "latin_squares", "timetable"}
     assert all(example["processor_minutes"] < 3 for example in examples.values())
-    for school in examples["timetable"]["result"].values():
-        assert school["solved_by_starts"][-1] >= 0.95
+    for constraints in ("latin_squares", "timetable"):
+        for kind in examples[constraints]["result"].values():
+            assert kind["solved_by_starts"][-1] >= 0.95
+    for square in examples["latin_squares"]["result"].values():
+        assert square["sudoku_weights_untrained"]["solved_by_starts"][-1] >= 0.95
     assert examples["digit_sudoku"]["result"]["0 extra givens"]["solved"] >= 0.95
     assert examples["graph_colouring"]["result"]["graphs_of_40_8_tries"] > 0.9
     assert examples["shortest_paths"]["result"]["32 steps"]["17-32"] > 0.99
