@@ -22,7 +22,11 @@ import numpy as np
 import torch
 
 from rrn import RRN, tasks
+from rrn.constraints import Solver
+from rrn.constraints.files import read_problem
+from rrn.constraints.solving import make_network
 from rrn.errors import InputError
+from rrn.estimator import RRNClassifier
 from rrn.pretrained import from_pretrained, save_pretrained
 from rrn.storage import read_dataset
 from rrn.tasks.ages.data import read_questions, write_questions
@@ -200,6 +204,32 @@ def _images(folder: Path) -> list[Path]:
     return [image_path(folder, 0)]
 
 
+def _problem(folder: Path) -> list[Path]:
+    node = [["A red", "A blue"], ["B red", "B blue"]]
+    edge = [["A red", "B red"], ["A blue", "B blue"]]
+    problem = {
+        "candidates": [name for group in node for name in group],
+        "exactly_one": {"node": node},
+        "at_most_one": {"edge": edge},
+        "given": ["A red"],
+        "excluded": [],
+    }
+    (folder / "problem.json").write_text(json.dumps(problem, indent=2))
+    return [folder / "problem.json"]
+
+
+def _solver(folder: Path) -> list[Path]:
+    Solver(make_network(2, 8, 4, 16), ["row", "column"]).save(folder)
+    return sorted(path for path in folder.iterdir())
+
+
+def _estimator(folder: Path) -> list[Path]:
+    ring = torch.ones(3, 1), torch.tensor([[0, 1, 2], [1, 2, 0]])
+    small = RRNClassifier(hidden=4, epochs=1, steps=2, validation_fraction=0)
+    small.fit([ring, ring], [[0, 1, 0], [1, 0, 1]]).save(folder)
+    return sorted(path for path in folder.iterdir())
+
+
 LOADERS = {
     "weights": Loader(_weights, from_pretrained),
     "weights of one's own": Loader(_own_weights, RRN.from_pretrained),
@@ -218,6 +248,9 @@ LOADERS = {
     "bAbI tar.xz": Loader(_archive("w:xz"), lambda folder: read_babi(folder / "babi.tar", "test")),
     "puzzles": Loader(_puzzles(bytes), lambda folder: read_puzzles(folder / "puzzles")),
     "puzzles, gzip": Loader(_puzzles(gzip.compress), lambda folder: read_puzzles(folder / "puzzles")),
+    "declared problems": Loader(_problem, lambda folder: read_problem(folder / "problem.json")),
+    "solvers": Loader(_solver, Solver.load),
+    "estimators": Loader(_estimator, RRNClassifier.load),
     "images": Loader(_images, lambda folder: read_image(image_path(folder, 0))),
 }
 

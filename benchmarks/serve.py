@@ -1,13 +1,16 @@
-"""The server under load: ``python -m benchmarks.serve`` writes results/serve.json. Loopback only, under a minute.
+"""The server under load: ``python -m benchmarks.serve`` writes results/serve.json. Loopback only, under two minutes.
 
 Starts ``rrn serve`` in a process of its own, times its start and the first solve, then lets 32 clients ask for
-generated puzzles for 30 seconds. 429 counts apart; any other error ends the run with an error code.
+generated puzzles for 30 seconds. Then the same again on a new server, where one client in four leaves again and again
+before it is answered: what counts there is that the others notice nothing. 429 counts apart; any other error, or memory
+that grows, ends the run with an error code.
 """
 
 import http.client
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +23,7 @@ from typing import Any
 import numpy as np
 import tyro
 
+from benchmarks import clients
 from rrn.evaluation import machine
 from rrn.storage import write_json
 from rrn.tasks.sudoku.exact import generate
@@ -27,6 +31,9 @@ from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import grid_to_line
 
 OUT = Path(__file__).parent.parent / "results" / "serve.json"
+DROPPING = 4
+"""One client in so many drops its connections, after at most so long:"""
+LEAVE_SECONDS = 0.3
 GROWTH = 1.15
 """The resident memory at the end may be this much of that after a third of the time."""
 
@@ -38,6 +45,8 @@ class Options:
     puzzles: int = 1
     """Puzzles a request."""
     seed: int = 0
+    only_dropping: bool = False
+    """Only the second part, which measures no time, so that it can run beside other work."""
     out: Path = OUT
 
 
@@ -47,17 +56,22 @@ class Tally:
     page_seconds: list[float] = field(default_factory=list)
     solved: int = 0
     puzzles: int = 0
+    dropped: int = 0
     busy: int = 0
     errors: list[str] = field(default_factory=list)
 
 
 def main() -> int:
     options = tyro.cli(Options, description=__doc__)
-    result = measure(options)
+    if options.only_dropping:
+        result = json.loads(options.out.read_text()) if options.out.exists() else {}
+    else:
+        result = measure(options)
+    result["dropping"] = measure_dropping(options)
     print(json.dumps(result, indent=2))
     write_json(options.out, result)
-    failed = result["errors"] or result["memory_mb"]["grew"]
-    return 1 if failed else 0
+    measured = [result["dropping"]] if options.only_dropping else [result, result["dropping"]]
+    return 1 if any(part["errors"] or part["memory_mb"]["grew"] for part in measured) else 0
 
 
 def measure(options: Options) -> dict[str, Any]:
@@ -80,7 +94,6 @@ def measure(options: Options) -> dict[str, Any]:
             took = time.monotonic() - before
         finally:
             server.terminate()
-    late = memory[len(memory) // 3 :]
     answered = np.array(tally.seconds or [np.nan])
     return {
         "command": "python -m benchmarks.serve",
@@ -98,21 +111,57 @@ def measure(options: Options) -> dict[str, Any]:
         "page_p95_seconds": round(float(np.percentile(tally.page_seconds or [np.nan], 95)), 3),
         "busy_429": tally.busy,
         "errors": tally.errors[:5],
-        "memory_mb": {
-            "after_a_third": round(late[0], 1),
-            "at_the_end": round(late[-1], 1),
-            "grew": bool(late[-1] > GROWTH * late[0]),
-        },
+        "memory_mb": _flat(memory),
         "date": date.today().isoformat(),
         "machine": f"{machine()}, load before {load_before:.1f}",
     }
 
 
-def _load(options: Options, port: int, pid: int, lines: list[str]) -> tuple[Tally, list[float]]:
+def measure_dropping(options: Options) -> dict[str, Any]:
+    puzzles, _ = generate(512, np.random.default_rng(options.seed))
+    with clients.serve() as served:
+        lines = [grid_to_line(puzzle) for puzzle in puzzles]
+        tally, memory = _load(options, served.port, served.process.pid, lines, DROPPING)
+    return {
+        "command": "python -m benchmarks.serve --only-dropping",
+        "about": f"{options.clients} clients for {options.seconds:g} s, one in {DROPPING} of which asks for seconds of "
+        "work and leaves within 0.3 s, again and again; no figure of time, as other work may run beside it",
+        "dropped": tally.dropped,
+        "requests_of_the_others": len(tally.seconds) + tally.busy,
+        "answered": len(tally.seconds),
+        "busy_429": tally.busy,
+        "errors": tally.errors[:5],
+        "memory_mb": _flat(memory),
+        "date": date.today().isoformat(),
+        "machine": machine(),
+    }
+
+
+def _flat(memory: list[float]) -> dict[str, Any]:
+    late = memory[len(memory) // 3 :]
+    return {
+        "after_a_third": round(late[0], 1),
+        "at_the_end": round(late[-1], 1),
+        "grew": bool(late[-1] > GROWTH * late[0]),
+    }
+
+
+def _load(
+    options: Options, port: int, pid: int, lines: list[str], dropping: int | None = None
+) -> tuple[Tally, list[float]]:
+    """One in ``dropping`` clients leaves again and again."""
     tally, lock, until = Tally(), threading.Lock(), time.monotonic() + options.seconds
 
     def client(number: int) -> None:
         rng = np.random.default_rng([options.seed, number])
+        if dropping and number % dropping == 0:
+            while time.monotonic() < until:
+                with socket.create_connection(("127.0.0.1", port), timeout=60) as leaving:
+                    leaving.sendall(clients.request(clients.LONG))
+                    time.sleep(rng.uniform(0, LEAVE_SECONDS))
+                with lock:
+                    tally.dropped += 1
+            return
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         while time.monotonic() < until:
             chosen = [lines[k] for k in rng.integers(len(lines), size=options.puzzles)]

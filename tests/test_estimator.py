@@ -1,6 +1,7 @@
 """RRNClassifier and RRNRegressor: they learn, stop, are saved, and cannot be misused without a word."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -342,6 +343,17 @@ def test_what_cannot_be_saved_or_loaded_is_named(rings: Any, tmp_path: Path) -> 
     file.write_text(json.dumps(about | {"parameters": {"depth": 3}}))
     with pytest.raises(InputError, match=r"estimator\.json: not an estimator that was saved .*depth"):
         RRNClassifier.load(tmp_path)
+    for damage in (
+        json.dumps(about | {"estimator": "x" * 9999}),
+        json.dumps(about | {"parameters": about["parameters"] | {"loss": "x" * 9999}}),
+        json.dumps(about | {"parameters": about["parameters"] | {"device": "x" * 9999}}),
+        json.dumps(about | {"fitted": {"classes": [math.inf], "dtype": "int64"}}),
+        "[" * 9999,
+    ):
+        file.write_text(damage)
+        with pytest.raises(InputError) as refused:
+            RRNClassifier.load(tmp_path)
+        assert len(str(refused.value)) < 600
     tuples = np.empty(len(graphs), object)
     tuples[:] = [(int(label), 0) for label in labels]
     with pytest.raises(InputError, match=r"labels of graph 0: expected shape"):

@@ -23,14 +23,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
 import rrn
-from rrn.errors import InputError
+from rrn.errors import InputError, blaming, shorten
 from rrn.graphs import Aggregate
 from rrn.losses import IGNORE, cross_entropy, every_step, known, last_step, squared_error
 from rrn.network import RRN
 from rrn.samples import Asked, Sample, as_arrays, join, read_samples, read_weights, shaped, what_is_asked, widths
-from rrn.storage import write_json
+from rrn.storage import read_bytes, write_json
 
 FILE = "estimator.json"
+MOST_BYTES = 64 << 20
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -331,20 +332,18 @@ class _Estimator(ABC):
     def load(cls, folder: str | Path, **params: Any) -> Self:
         """What `save` wrote; ``params`` replace arguments of the constructor, such as ``device="cpu"``."""
         path = Path(folder) / FILE
-        try:
-            about = json.loads(path.read_text())
+        with blaming(f"{path}: not an estimator that was saved"):
+            about = json.loads(read_bytes(path, MOST_BYTES))
             kind, saved = about["estimator"], {name: _from_json(value) for name, value in about["parameters"].items()}
             if kind != cls.__name__:
-                raise InputError(f"{folder}: holds {kind}, not {cls.__name__}; load it with {kind}.load")
+                held = shorten(kind)
+                raise InputError(f"{folder}: holds {held}, not {cls.__name__}; load it with {held}.load")
             estimator = cls(**saved).set_params(**params)
+            estimator._check_settings()
             estimator.readout_, estimator.history_ = about["readout"], about["history"]
             estimator.types_ = tuple(_from_json(kind) for kind in about["types"])
             estimator._restore(about["fitted"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{path}: not an estimator that was saved ({error})") from error
-        estimator.network_ = RRN.from_pretrained(Path(folder).absolute()).to(estimator.device)
+            estimator.network_ = RRN.from_pretrained(Path(folder).absolute()).to(estimator.device)
         return estimator
 
     # What goes in.
@@ -355,15 +354,16 @@ class _Estimator(ABC):
     def _check_settings(self) -> None:
         for name in ("hidden", "steps", "message_layers", "batch_size", "epochs", "patience"):
             if getattr(self, name) < 1:
-                raise InputError(f"{name}: expected at least 1, got {getattr(self, name)}")
+                raise InputError(f"{name}: expected at least 1, got {shorten(getattr(self, name))}")
         for name in ("validation_fraction", "dropout"):
             if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"{name}: expected from 0 to below 1, got {getattr(self, name)}")
+                raise InputError(f"{name}: expected from 0 to below 1, got {shorten(getattr(self, name))}")
         choices = {"loss": ("every", "last"), "readout": ("auto", *get_args(Asked))}
         for name, values in choices.items():
             if getattr(self, name) not in values:
                 *others, last = (repr(value) for value in values)
-                raise InputError(f"{name}: expected {', '.join(others)} or {last}, got {getattr(self, name)!r}")
+                found = shorten(repr(getattr(self, name)))
+                raise InputError(f"{name}: expected {', '.join(others)} or {last}, got {found}")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -67,7 +67,17 @@ def test_bad_files_are_answered_by_line_and_name(tmp_path: Path, before: str, af
     assert str(refused.value).startswith(f"{tmp_path / 'problem.json'}: {message}")
 
 
-@pytest.mark.parametrize("text", ["[1]", '{"candidates": 2}', '{"exactly_one": {"a": [[0]]}}', "[" * 100_000, "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1]",
+        '{"candidates": 2}',
+        '{"exactly_one": {"a": [[0]]}}',
+        "[" * 100_000,
+        "\xff",
+        f'{{"candidates": {"9" * 5000}}}',
+    ],
+)
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "problem.json"
     path.write_bytes(text.encode("latin-1"))

@@ -17,10 +17,10 @@ from tests.web.conftest import LiveServer
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.web import limits, server
 from rrn.web.app import create_app
-from rrn.web.panels.sudoku import EXTREME
 
 STORY = "Ann is 20. Ann is 4 years older than Bob. How old is Bob?"
-SOLVE = {"puzzles": [EXTREME], "steps": 256, "restarts": 8, "probabilities": False}
+SOLVE = {"puzzles": ["." * 81], "steps": 256, "restarts": 8, "probabilities": False}
+"""Seconds of work: nobody solves an empty puzzle."""
 
 
 def head(path: str, body: bytes, host: str = "localhost") -> bytes:

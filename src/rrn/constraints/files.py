@@ -34,6 +34,8 @@ def read_problem(path: str | Path) -> Problem:
         raise InputError(f"{path}: line {error.lineno}: not JSON ({error.msg})") from error
     except RecursionError as error:
         raise InputError(f"{path}: lists within lists within lists …: not a problem") from error
+    except ValueError as error:  # Python reads no number of thousands of digits
+        raise InputError(f"{path}: a number in it is too long to be meant") from error
     return _File(str(path), text).problem(value)
 
 
