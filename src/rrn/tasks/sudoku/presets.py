@@ -99,7 +99,7 @@ _LEARNED_MESSAGES = SudokuPreset(
 
 _SHALLOW = SudokuPreset(
     name="sudoku-paper-shallow",
-    about="The first stage of sudoku-paper: one ReLU layer in each MLP, all digits treated alike, many givens at first.",
+    about="The first stage of sudoku-paper: one ReLU layer in each MLP, digits treated alike, many givens at first.",
     network="paper",
     hidden=96,
     layers=1,
