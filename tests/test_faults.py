@@ -77,3 +77,11 @@ def test_what_differs_is_seen(change: Callable[[Path], None], found: str, tiny_a
     change(run)
     (said,) = differences(tiny_ages_run, run)
     assert said.startswith(found)
+
+
+def test_published_results_have_no_loss() -> None:
+    served = json.loads((ROOT / "results" / "serve.json").read_text())["dropping"]
+    assert served["errors"] == []
+    assert served["dropped"] > 100
+    assert served["answered"] > 100
+    assert not served["memory_mb"]["grew"]
