@@ -283,7 +283,7 @@ class _Scanner:
             found = len(rows[uneven])
             return Entry(line, "", wrong=f"row {uneven + 1} of the grid has {found} cells, not {width}")
         if len(rows) != width:
-            return Entry(line, "", wrong=f"a grid of {len(rows)} rows, not {width}")
+            return Entry(line, "", wrong=f"a grid of {len(rows)} row{'s' * (len(rows) != 1)}, not {width}")
         return checked(line, "".join(rows), None, self.sizes)
 
 
