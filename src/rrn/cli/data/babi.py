@@ -40,10 +40,10 @@ def main(arguments: list[str]) -> int:
     bar.disable = not console.is_terminal
     with bar:
         line = bar.add_task("", total=None)
-        about = write_babi(
+        written = write_babi(
             options.out, counts, options.seed, lambda done, of: bar.update(line, completed=done, total=of)
         )
     print(f"{20 * sum(counts.values()):,} questions written to {options.out}", file=sys.stderr)
     if options.json:
-        print_json({"out": str(options.out), **about})
+        print_json({"out": str(options.out), **written})
     return 0
