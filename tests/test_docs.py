@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rrn.cli import COMMANDS
+from rrn.cli import COMMANDS, main
 from rrn.tasks import presets
 
 ROOT = Path(__file__).parent.parent
@@ -40,6 +40,25 @@ def test_python_in_the_docs_runs(page: Path, tmp_path: Path, monkeypatch: pytest
     names: dict[str, object] = {"__name__": "__docs__"}
     for line, code in blocks(page, "python"):
         exec(compile("\n" * line + code, str(page), "exec"), names)
+
+
+def test_the_file_of_the_constraints_page_is_solved_as_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = ROOT / "docs" / "constraints.md"
+    test_python_in_the_docs_runs(page, tmp_path, monkeypatch)
+    ((_, problem),) = blocks(page, "json")
+    (command,) = commands(page)
+    refusal = next(block for _, block in blocks(page, "") if block.startswith("problem.json: "))
+    file = tmp_path / shlex.split(command)[2]
+    file.write_text(problem)
+    capsys.readouterr()
+    assert main(shlex.split(command)[1:]) == 0
+    out, _ = capsys.readouterr()
+    assert {"a is 1", "b is 2", "c is 2", "d is 1"} == {line.strip() for line in out.splitlines() if " is " in line}
+    file.write_text(problem.replace('["b is 1", "b is 2"]', '["b is 1", "b is 3"]'))
+    assert main(shlex.split(command)[1:]) == 2
+    assert " ".join(refusal.split()) in " ".join(capsys.readouterr().err.split())
 
 
 def component_parity(nodes: int, generator: torch.Generator) -> tuple[tuple[Tensor, Tensor], list[str]]:
