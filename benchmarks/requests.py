@@ -73,7 +73,7 @@ def attack(app: FastAPI, cases: int, seed: int = 0) -> tuple[dict[str, int], lis
                 raise
             losses.append(f"{label}: {error!r:.300}")
 
-    described = schemathesis.openapi.from_asgi("/openapi.json", app)
+    described = schemathesis.openapi.from_asgi("/openapi.json", app, timeout=SECONDS)
     for operation in (result.ok() for result in described.get_all_operations()):
         for mode in GenerationMode if operation.body or operation.query else (GenerationMode.POSITIVE,):
             each = operation.as_strategy(generation_mode=mode)

@@ -131,3 +131,10 @@ def test_foreign_settings_are_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"depth": 3}')
     with pytest.raises(InputError, match=r"config\.json: not the settings of a network .*depth"):
         RRN.from_pretrained(tmp_path)
+    RRN(3, 6, 2).save_pretrained(tmp_path)
+    settings = json.loads((tmp_path / "config.json").read_text())
+    for name in ("update", "update_inputs", "readout", "aggregate"):
+        (tmp_path / "config.json").write_text(json.dumps(settings | {name: "y" * 9999}))
+        with pytest.raises(InputError, match=f"{name}: expected .*, got 'yyy") as refused:
+            RRN.from_pretrained(tmp_path)
+        assert len(str(refused.value)) < 300

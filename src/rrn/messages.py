@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rrn.errors import InputError
+from rrn.errors import InputError, shorten
 from rrn.graphs import Aggregate, Graph, Groups, PackedGraphs
 from rrn.layers import MLP, linear
 
@@ -48,7 +48,8 @@ class MLPMessage(Message):
     ) -> None:
         super().__init__()
         if isinstance(aggregate, str) or not aggregate or not set(aggregate) <= set(get_args(Aggregate)):
-            raise InputError(f"aggregate: expected a tuple of some of {list(get_args(Aggregate))}, got {aggregate!r}")
+            known, found = list(get_args(Aggregate)), shorten(repr(aggregate))
+            raise InputError(f"aggregate: expected a tuple of some of {known}, got {found}")
         self.hidden, self.edge_features, self.outputs = hidden, edge_features, hidden
         self.aggregate = tuple(aggregate)
         self.layers = layers

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint as recompute_in_backward
 
 from rrn import engines
-from rrn.errors import InputError, NotFiniteError
+from rrn.errors import InputError, NotFiniteError, shorten
 from rrn.graphs import Aggregate, EdgeList, Graph
 from rrn.layers import MLP
 from rrn.messages import Message, MLPMessage
@@ -88,14 +88,16 @@ class RRN(nn.Module):
         if encoder_layers is None and isinstance(update, str) and features != hidden:
             raise InputError(f"features: without an encoder they are the state, so expected {hidden}, got {features}")
         if isinstance(update, str) and update not in (*UPDATES, "none"):
-            raise InputError(f"update: expected one of {[*UPDATES, 'none']} or an Update, got {update!r}")
+            raise InputError(f"update: expected one of {[*UPDATES, 'none']} or an Update, got {shorten(repr(update))}")
         if isinstance(readout, str) and readout not in READOUTS:
-            raise InputError(f"readout: expected one of {list(READOUTS)} or a Readout, got {readout!r}")
+            raise InputError(f"readout: expected one of {list(READOUTS)} or a Readout, got {shorten(repr(readout))}")
         if (outputs is None) == isinstance(readout, str):
             expected = "how many" if outputs is None else "none, for the readout given has its own"
             raise InputError(f"outputs: expected {expected}, got {outputs}")
         if update_inputs not in get_args(Inputs):
-            raise InputError(f"update_inputs: expected one of {list(get_args(Inputs))}, got {update_inputs!r}")
+            raise InputError(
+                f"update_inputs: expected one of {list(get_args(Inputs))}, got {shorten(repr(update_inputs))}"
+            )
         if message is None and message_layers < 1:
             raise InputError(f"message_layers: expected at least 1, got {message_layers}")
         self.features, self.hidden, self.edge_features = features, hidden, edge_features
