@@ -1,4 +1,4 @@
-"""bAbI on one core: questions generated a second; and the paper's network, ours against plain ways of writing it.
+"""bAbI on one core: questions generated per second; and the paper's network, ours against plain ways of writing it.
 
 Plain: stories padded to the longest of the batch, every sentence of every question through its LSTM, and the whole
 MLP of f on every edge of (questions, facts, facts). Packed: the same without the padding. Ours: each distinct
@@ -23,8 +23,8 @@ def measure() -> dict[str, object]:
     if difference > 1e-4:
         raise RuntimeError(f"the forms disagree: loss {plain['loss']}, {packed['loss']} and {ours['loss']}")
     return {
-        "about": f"one core; babi-paper, {QUESTIONS} questions an update, forward + backward + step, best of {REPEATS}",
-        "generated_questions_a_second": _generate(),
+        "about": f"one core; babi-paper, {QUESTIONS} questions per update, forward, backward, step; best of {REPEATS}",
+        "generated_questions_per_second": _generate(),
         "plain": plain,
         "packed": packed,
         "ours": ours,
@@ -67,7 +67,7 @@ def _train(forward: Callable[[Any, Any, int], Any], name: str = "babi-paper") ->
         loss.backward()
         optimizer.step()
         seconds.append(time.process_time() - started)
-    return {"seconds": min(seconds), "questions_a_second": QUESTIONS / min(seconds), "loss": float(loss.detach())}
+    return {"seconds": min(seconds), "questions_per_second": QUESTIONS / min(seconds), "loss": float(loss.detach())}
 
 
 def _forward(network: Any, batch: Any, steps: int) -> Any:

@@ -35,6 +35,6 @@ def measure() -> dict[str, object]:
     return {
         "about": f"{PUZZLES} generated puzzles, {STEPS} parallel iterations each, {threads} threads",
         "seconds": seconds,
-        "puzzle_iterations_a_second": PUZZLES * STEPS / seconds,
+        "puzzle_iterations_per_second": PUZZLES * STEPS / seconds,
         "right_at_the_end": solved / PUZZLES,
     }

@@ -12,8 +12,8 @@ SCENES, UPDATES, LONGEST = 20_000, 20, 7
 def measure() -> dict[str, object]:
     return {
         "about": f"one core: {SCENES:,} scenes with 128 answers each; {UPDATES} updates on questions of up to 7 jumps",
-        "scenes_a_second": _generate(),
-        "questions_a_second": {name: _train(name) for name in ("pretty-clevr", "pretty-clevr-paper")},
+        "scenes_per_second": _generate(),
+        "questions_per_second": {name: _train(name) for name in ("pretty-clevr", "pretty-clevr-paper")},
     }
 
 

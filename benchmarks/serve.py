@@ -43,7 +43,7 @@ class Options:
     seconds: float = 30
     clients: int = 32
     puzzles: int = 1
-    """Puzzles a request."""
+    """Puzzles per request."""
     seed: int = 0
     only_dropping: bool = False
     """Only the second part, which measures no time, so that it can run beside other work."""
@@ -97,8 +97,8 @@ def measure(options: Options) -> dict[str, Any]:
     answered = np.array(tally.seconds or [np.nan])
     return {
         "command": "python -m benchmarks.serve",
-        "about": f"{options.clients} clients for {options.seconds:g} s, {options.puzzles} generated puzzle a request "
-        "(no givens to spare), one start of 128 steps at most, without probabilities",
+        "about": f"{options.clients} clients for {options.seconds:g} s, {options.puzzles} generated per "
+        "request (no givens to spare), one start of 128 steps at most, without probabilities",
         "start_seconds": round(started, 2),
         "first_solve": {"givens": 81 - fewest.count("."), "seconds": round(first, 3), "solved": answer["solved"]},
         "requests": len(tally.seconds),

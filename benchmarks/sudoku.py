@@ -37,7 +37,7 @@ def measure() -> dict[str, object]:
         found = solve(some, network=default, max_steps=128, restarts=0)
         seconds = time.perf_counter() - started
         solved, steps = float(found.valid.mean()), float(found.steps.mean())
-        results[name] = {"puzzles_a_second": PUZZLES / seconds, "solved": solved, "steps": steps}
+        results[name] = {"puzzles_per_second": PUZZLES / seconds, "solved": solved, "steps": steps}
 
     torch.manual_seed(0)
     paper = build_network(find_preset("sudoku-paper")).eval()
@@ -50,10 +50,10 @@ def measure() -> dict[str, object]:
         "about": f"{PUZZLES} puzzles in one batch, up to 128 steps each; the paper's network ran {PAPER_PUZZLES} of "
         f"them, {PAPER_STEPS} steps each",
         "sudoku": results,
-        "sudoku_paper_puzzles_a_second": theirs,
-        "ratio": results["17 givens"]["puzzles_a_second"] / theirs,
-        "generated_puzzles_a_second": generated,
-        "training_puzzle_steps_a_second": _training(),
+        "sudoku_paper_puzzles_per_second": theirs,
+        "ratio": results["17 givens"]["puzzles_per_second"] / theirs,
+        "generated_puzzles_per_second": generated,
+        "training_puzzle_steps_per_second": _training(),
     }
 
 

@@ -17,7 +17,7 @@ COLOURS, NOISE = 3, 8
 
 
 def random_graph(nodes: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """A graph that can be coloured: random edges, two a node, between nodes of different hidden colours."""
+    """A graph that can be coloured: random edges, two per node, between nodes of different hidden colours."""
     hidden = torch.randint(COLOURS, (nodes,), generator=generator)
     a, b = torch.triu_indices(nodes, nodes, 1)
     allowed = (hidden[a] != hidden[b]).nonzero()[:, 0]

@@ -25,6 +25,11 @@ def shorten(text: object, most: int = QUOTED) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+def counted(count: int, what: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
 def quote(text: str, most: int = QUOTED) -> str:
     """The text in quotation marks, or its beginning."""
     return repr(text) if len(text) <= most else f"{text[:most]!r}…"

@@ -141,7 +141,7 @@ class Preset:
     """The steps that have a loss."""
 
     batch_size: Annotated[int, Range(least=1, most=1_000_000)] = 64
-    """Graphs an update, over all processes together."""
+    """Graphs per update, over all processes together."""
     updates: Count = 100_000
     """Gradient updates at most."""
     minutes: Minutes | None = None
@@ -155,7 +155,7 @@ class Preset:
     warmup: Annotated[int, Range(least=0, most=10**12)] = 100
     """Updates over which the learning rate rises from 0."""
     weight_decay: Weight = 0.0
-    """adamw: share of each weight matrix taken off an update, times the learning rate."""
+    """adamw: share taken off each weight matrix per update, times the learning rate."""
     beta2: Annotated[float, Range(least=0, below=1)] = 0.999
     """Memory of Adam's running mean of squared gradients."""
     l2: Weight = 0.0

@@ -1,9 +1,10 @@
-"""Two processes are one: the same parameters from the same global batch, under --devices and under torchrun."""
+"""Two processes are one: the same parameters from the same global batch, under --devices, torchrun and srun."""
 
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -69,6 +70,33 @@ def test_two_processes_are_one(tmp_path: Path, tiny_ages_flags: list[str]) -> No
     assert_same_parameters(one, resumed, 30)
     end_of_run = torch.cat([t.flatten() for n, t in load_checkpoint(one)[0].items() if n.startswith("network.")])
     assert (end_of_run - start_of_run).abs().max() > 1e-3
+
+
+def test_processes_that_srun_starts_are_one(
+    tmp_path: Path, tiny_ages_flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the variables that SLURM sets, for two tasks on one machine."""
+    common = ["train", "ages", *tiny_ages_flags, "--schedule", "constant", "--warmup", "5", "--updates", "5"]
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert main([*common, "--folder", str(one), "--quiet"]) == 0
+    variables = {"JOB_ID": "1", "STEP_ID": "0", "NNODES": "1", "NODEID": "0", "NODELIST": "localhost", "NTASKS": "2"}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("MASTER_PORT", str(free.getsockname()[1]))
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    for name, value in variables.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    command = [sys.executable, "-m", "rrn", *common, "--folder", str(two)]
+    assert main(command[3:]) == 2  # --ntasks alone does not say how they are spread over machines
+    monkeypatch.setenv("SLURM_NTASKS_PER_NODE", "2")
+    tasks = []
+    for rank in ("0", "1"):
+        monkeypatch.setenv("SLURM_PROCID", rank)
+        monkeypatch.setenv("SLURM_LOCALID", rank)
+        tasks.append(start(command))
+    printed = [finish(task) for task in tasks]
+    assert "training on cpu, 2 processes, 32 bits" in printed[0]
+    assert_same_parameters(one, two, 5)
 
 
 def test_a_signal_to_one_process_stops_all_of_them(tmp_path: Path, tiny_ages_flags: list[str]) -> None:

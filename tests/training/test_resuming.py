@@ -1,4 +1,4 @@
-"""Every preset, stopped and gone on with, ends with the bits of a run that nobody stopped."""
+"""Every preset, stopped and continued, ends with the bits of a run that nobody stopped."""
 
 import dataclasses
 from pathlib import Path

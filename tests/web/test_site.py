@@ -148,7 +148,7 @@ def test_ages_are_answered_as_in_python(there: Visit) -> None:
         "Ann is blue. How old is Ann?",
         "Ann is 20.",
         "Ann is 20. How old is Bob?",
-        ages.EXAMPLES["Facts that contradict each other"],
+        ages.EXAMPLES["Contradictory facts"],
         "Ann is 20. Bob is 3. How old is Bob?",
         "Ann is 20. Bob is 90 older than Ann. How old is Bob?",
         "Ann is 20. Bob is 3 older than Cid. How old is Bob?",

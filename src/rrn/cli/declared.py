@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from rrn.cli.grids import WRONG, counted
+from rrn.cli.grids import WRONG
 from rrn.cli.options import print_json
 from rrn.constraints import UNKNOWN, Problem, Solver
 from rrn.constraints.files import SOLVER, read_problem
 from rrn.constraints.solving import STARTS
-from rrn.errors import InputError
+from rrn.errors import InputError, counted
 
 if TYPE_CHECKING:
     from rrn.cli.solve import Options

@@ -11,8 +11,9 @@ from rich.live import Live
 from rich.text import Text
 
 from rrn.accuracy import ACCURACY
-from rrn.cli.grids import DECIDED, beside, counted, decided_cells, framed, plain_if_needed
+from rrn.cli.grids import DECIDED, beside, decided_cells, framed, plain_if_needed
 from rrn.cli.options import parse
+from rrn.errors import counted
 from rrn.hints import DISTRIBUTION, command
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.trace import Trace

@@ -81,8 +81,3 @@ def plain_if_needed(console: Console, text: Text) -> Text:
         return text
     plain = str.maketrans("┌┬┐├┼┤└┴┘─│·…→█░–", "+++++++++-|..>#.-")
     return Text(text.plain.translate(plain))
-
-
-def counted(count: int, what: str) -> str:
-    """``1 step``, ``2 steps``."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

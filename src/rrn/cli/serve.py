@@ -18,9 +18,9 @@ class Options:
     host: str = "127.0.0.1"
     """The address to listen at. Other than loopback, others on the network can use the page: there is no password."""
     port: Annotated[int, Range(least=0, most=65535)] = 8000
-    """0: any that is free."""
+    """0: any free port."""
     workers: Annotated[int, Range(least=1, most=1024)] | None = None
-    """Threads that run networks. Unset: one a core."""
+    """Threads that run networks. Unset: one per core."""
     device: str = "auto"
     """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     names: tuple[str, ...] = ()

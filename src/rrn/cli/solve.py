@@ -23,7 +23,6 @@ from rrn.cli.grids import (
     GIVEN,
     WRONG,
     beside,
-    counted,
     decided_cells,
     framed,
     plain_if_needed,
@@ -32,7 +31,7 @@ from rrn.cli.grids import (
 )
 from rrn.cli.options import parse, print_json
 from rrn.cli.puzzles import Reader
-from rrn.errors import InputError
+from rrn.errors import InputError, counted
 from rrn.presets import Range, Seed, Steps
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.files import lines_of
@@ -74,7 +73,7 @@ class Options:
     restarts: Annotated[int, Range(least=0, most=10_000)] | None = None
     """Starts from a noisy state for puzzles that the first, clean start did not solve. Unset: 8."""
     seed: Seed = 0
-    """Of the noise."""
+    """Seed of the noise."""
     weights: str = "sudoku"
     """A folder of weights, shipped weights by name, or a hub id."""
     device: str = "auto"

@@ -36,12 +36,12 @@ class Display:
     ) -> None:
         self.progress.stop()
 
-    def update(self, done: float, update: int, loss: float, graphs_a_second: float, seconds_left: float) -> None:
+    def update(self, done: float, update: int, loss: float, graphs_per_second: float, seconds_left: float) -> None:
         if not self.live or time.monotonic() - self.shown < 0.2:
             return
         self.shown = time.monotonic()
         left = f"{int(seconds_left // 3600)}:{int(seconds_left // 60) % 60:02d}:{int(seconds_left) % 60:02d}"
-        status = f"update {update}  loss {loss:.4f}  {graphs_a_second:,.0f}/s  ETA {left}  {self.validation}"
+        status = f"update {update}  loss {loss:.4f}  {graphs_per_second:,.0f}/s  ETA {left}  {self.validation}"
         self.progress.update(self.bar, completed=done, status=status)
 
     def validated(self, update: int, minutes: float, figures: dict[str, float]) -> None:

@@ -57,13 +57,17 @@ class Processes:
             raise needs_extra(asked, "train") from error
         environments = {None: LightningEnvironment, "torchrun": TorchElasticEnvironment, "srun": SLURMEnvironment}
         how, here, machines = outside or (None, devices, 1)
+        try:
+            environment = environments[how]()
+        except RuntimeError as error:  # such as --ntasks where it wants --ntasks-per-node
+            raise InputError(f"{how}: {shorten(error)}") from error
         self.fabric = Fabric(
             accelerator=kind,
             devices=here,
             num_nodes=machines,
             strategy="ddp" if here * machines > 1 else "auto",
             precision="bf16-mixed" if precision == "bf16" else "32-true",
-            plugins=[environments[how]()],
+            plugins=[environment],
         )
         self.fabric.launch()
         self.rank, self.world, self.device = self.fabric.global_rank, self.fabric.world_size, self.fabric.device

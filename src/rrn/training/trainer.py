@@ -220,8 +220,8 @@ class _Run:
     def _done(self) -> bool:
         return self._progress() >= 1
 
-    def _seconds_left(self, updates_a_second: float) -> float:
-        left = (self.preset.updates - self.update) / max(updates_a_second, 1e-9)
+    def _seconds_left(self, updates_per_second: float) -> float:
+        left = (self.preset.updates - self.update) / max(updates_per_second, 1e-9)
         return left if self.preset.minutes is None else min(left, 60 * self.preset.minutes - self.seconds)
 
     def _diverged(self, what: str) -> Diverged:

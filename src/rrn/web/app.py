@@ -53,7 +53,7 @@ def create_app(
 
     Args:
         weights: where each panel's weights are, by the panel's name. Unset: those of `PANELS` that ship.
-        workers: threads that run networks. Unset: one a core.
+        workers: threads that run networks. Unset: one per core.
         waiting: requests that may wait for one of them; more get 429.
         device: where networks are computed: see `rrn.devices`.
         hosts: the names that requests may call it by.

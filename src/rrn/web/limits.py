@@ -14,7 +14,7 @@ PER_ADDRESS = 24
 """Requests of one address that may wait or be answered at a time."""
 
 PUZZLES = 64
-"""Puzzles a request."""
+"""Puzzles per request."""
 PUZZLE_CHARACTERS = 1_000
 SUDOKU_STEPS = 256
 RESTARTS = 8

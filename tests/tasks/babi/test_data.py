@@ -133,7 +133,7 @@ def test_a_wrong_task_or_seed_is_refused() -> None:
         next(generate_stories(1, seed=-1))
 
 
-def test_at_least_2000_questions_a_second_and_core() -> None:
+def test_at_least_2000_questions_per_second_and_core() -> None:
     assert list(STORY_MAKERS) == list(TASKS)
     questions = EndlessQuestions(seed=0)
     questions.take(10)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rrn.cli.options import parse, print_json
+from rrn.errors import counted
 from rrn.presets import Seed, Steps
 
 EXAMPLE = (
@@ -27,7 +28,7 @@ class Options:
     """Steps to think. Unset: as many as in training."""
     weights: str = "ages"
     seed: Seed = 0
-    """Of the made-up persons that fill a short story up to eight facts."""
+    """Seed of the made-up people who fill a short story up to eight facts."""
     device: str = "auto"
     """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     json: bool = False
@@ -61,6 +62,6 @@ def main(arguments: list[str]) -> int:
         table.add_row(str(t), first, f"{p:6.1%}", f"{second} ({q:.1%})", style="green" if first == trace.truth else "")
     console.print(table)
     verdict = "which is right" if trace.right else f"which is wrong: the facts make it {trace.truth}"
-    length = int(asked.questions.length[0])
-    console.print(f"\n{name} is [bold]{trace.answer}[/bold], {verdict} ({length} differences away from the age given).")
+    far = counted(int(asked.questions.length[0]), "difference")
+    console.print(f"\n{name} is [bold]{trace.answer}[/bold], {verdict} ({far} away from the age given).")
     return 0

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from rrn.cli.options import parse, print_json
+from rrn.errors import counted
 from rrn.presets import Count, Seed
 
 
@@ -27,7 +28,7 @@ def main(arguments: list[str]) -> int:
     from rrn.tasks.ages.data import write_questions
 
     write_questions(options.out, options.count, options.seed, options.split)
-    print(f"{options.count:,} questions written to {options.out}", file=sys.stderr)
+    print(f"{counted(options.count, 'question')} written to {options.out}", file=sys.stderr)
     if options.json:
         about = {"task": "ages", "split": options.split, "count": options.count, "seed": options.seed}
         print_json({"out": str(options.out), **about})

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from rrn.cli.options import parse, print_json
+from rrn.errors import counted
 from rrn.presets import Range, Seed
 
 Questions = Annotated[int, Range(least=0, most=10**9)]
@@ -43,7 +44,7 @@ def main(arguments: list[str]) -> int:
         written = write_babi(
             options.out, counts, options.seed, lambda done, of: bar.update(line, completed=done, total=of)
         )
-    print(f"{20 * sum(counts.values()):,} questions written to {options.out}", file=sys.stderr)
+    print(f"{counted(20 * sum(counts.values()), 'question')} written to {options.out}", file=sys.stderr)
     if options.json:
         print_json({"out": str(options.out), **written})
     return 0

@@ -7,6 +7,7 @@ import numpy as np
 from rich.table import Table
 from torch import nn
 
+from rrn.errors import counted
 from rrn.evaluation import EvaluateOptions, step_list
 from rrn.presets import Preset
 from rrn.tasks.ages.data import AGES, PERSONS, Questions, held_out_questions, read_questions
@@ -55,7 +56,8 @@ def evaluate(
 def tables(result: dict[str, Any]) -> list[Any]:
     by_length = result["accuracy_by_length_and_steps"]
     steps = list(next(iter(by_length.values())))
-    table = Table("differences", "n", *[f"{t} step{'s' * (t != '1')}" for t in steps], box=None, header_style="bold")
+    table = Table("differences", "n", *[counted(int(t), "step") for t in steps], box=None, header_style="bold")
     for length, figures in by_length.items():
         table.add_row(length, f"{result['n_by_length'][length]:,}", *[f"{figures[t]:.1%}" for t in steps])
-    return [table, f"\nall lengths, {result['steps']} steps: {result['accuracy']:.2%} of {result['n']:,} questions"]
+    taken, questions = counted(result["steps"], "step"), counted(result["n"], "question")
+    return [table, f"\nall lengths, {taken}: {result['accuracy']:.2%} of {questions}"]

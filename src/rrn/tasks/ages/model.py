@@ -91,7 +91,7 @@ def _shared(batch: Batch) -> Tensor:
 
 
 class BelievingAges(nn.Module):
-    """Each fact comes to believe something of its two persons; the answer adds up what is believed of the one asked.
+    """Each fact comes to believe something of its two people; the answer adds up what is believed of the one asked.
 
     Numbers are angles, so that adding one to another is a product of their codes, and g can multiply. A fact knows its
     signed number and what kind of fact it is; an edge knows which persons its two facts share. Which persons these
@@ -130,7 +130,7 @@ class BelievingAges(nn.Module):
 class TurningAges(nn.Module):
     """As `BelievingAges`, but facts also know whether they are about the person asked, and f and r can multiply.
 
-    Trained with a loss on the ages of all persons of all facts.
+    Trained with a loss on the ages of all people of all facts.
     """
 
     def __init__(self, preset: TurningPreset) -> None:
@@ -159,7 +159,7 @@ class TurningAges(nn.Module):
 class AgesReadout(Readout):
     """Every fact says what it knows, as a code of angles; the answer is the age whose code is nearest the sum.
 
-    Beside it, as ``persons``, what every fact thinks the ages of its two persons are: (graphs, 16, 100).
+    Beside it, as ``persons``, what every fact thinks the ages of its two people are: (graphs, 16, 100).
     """
 
     def __init__(self, hidden: int) -> None:

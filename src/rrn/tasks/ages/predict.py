@@ -23,7 +23,7 @@ _FORMS = "'Ann is 20', 'Ann is 4 older than Bob', 'Ann is as old as Bob'"
 
 @dataclass(frozen=True)
 class Story:
-    """A story in the network's terms. ``names[p]`` is what person p is called; made-up persons have no name."""
+    """A story in the network's terms. ``names[p]`` is what person p is called; made-up people have no name."""
 
     names: list[str]
     questions: Questions

@@ -39,7 +39,7 @@ class PaperAgesPreset(AgesPreset):
 
 @dataclass(frozen=True, kw_only=True)
 class BeliefsPreset(AgesPreset):
-    """Numbers as angles, products in g; each fact holds beliefs about its two persons."""
+    """Numbers as angles, products in g; each fact holds beliefs about its two people."""
 
     network: Annotated[Literal["beliefs"], tyro.conf.Suppress] = "beliefs"
     message_width: Width = 96
@@ -58,7 +58,7 @@ class TurningPreset(AgesPreset):
     update_width: Width = 128
     """Products in g."""
     facts_loss: Weight = 1.0
-    """Weight of the loss on what every fact thinks the ages of its two persons are."""
+    """Weight of the loss on what every fact thinks the ages of its two people are."""
 
 
 KINDS = (PaperAgesPreset, BeliefsPreset, TurningPreset)
@@ -68,7 +68,7 @@ PRESETS = (
     TurningPreset(
         name="ages",
         about="Age arithmetic: numbers as angles and products in f, g and r, so that adding is easy to learn. "
-        "In training it is told the ages of all persons of all facts.",
+        "In training it is told the ages of all people of all facts.",
         steps=8,
         batch_size=64,
         updates=30_000,
@@ -81,7 +81,7 @@ PRESETS = (
     BeliefsPreset(
         name="ages-answers",
         about="Age arithmetic from answers alone, which is all that the paper's network is told: each fact holds "
-        "beliefs about its two persons, and the answer adds up what is believed of the person asked.",
+        "beliefs about its two people, and the answer adds up what is believed of the person asked.",
         steps=8,
         batch_size=64,
         updates=6_000,

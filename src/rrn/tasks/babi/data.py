@@ -194,8 +194,8 @@ class EncodedQuestions:
         max_facts: int = MAX_FACTS,
         task_weights: Mapping[int, float] | None = None,
     ) -> Batch:
-        """A random batch with replacement: each question a task drawn by weight (all alike if none are given), then a
-        question of that task."""
+        """A random batch with replacement: for each question a task drawn by weight (all alike if none are given),
+        then a question of that task."""
         tasks = list(self.rows_by_task)
         weights = np.array([1.0 if task_weights is None else task_weights.get(task, 0.0) for task in tasks])
         if weights.sum() <= 0:

@@ -9,7 +9,7 @@ import numpy as np
 from rich.table import Table
 from torch import nn
 
-from rrn.errors import InputError
+from rrn.errors import InputError, counted
 from rrn.evaluation import EvaluateOptions, step_list
 from rrn.presets import Range
 from rrn.pretrained import from_pretrained, read_config
@@ -177,7 +177,7 @@ def _but_for_seed(preset: BabiPreset) -> BabiPreset:
 def tables(result: dict[str, Any]) -> list[Any]:
     by_task = result["error_by_task_and_steps"]
     steps = list(result["mean_error_by_steps"])
-    columns = [f"{t} step{'s' * (t != '1')}" for t in steps]
+    columns = [counted(int(t), "step") for t in steps]
     table = Table("task", "", "n", *columns, box=None, header_style="bold")
     for task, errors in by_task.items():
         style = "red" if int(task) in result["failed_tasks"] else ""

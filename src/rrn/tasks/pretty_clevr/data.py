@@ -30,7 +30,7 @@ JUMPS = 8
 """Numbers of jumps a question can ask for: 0 to 7."""
 STARTS = 16
 QUESTIONS = STARTS * JUMPS
-"""Questions a scene."""
+"""Questions per scene."""
 
 OBJECT_RADIUS = 0.06
 """Every drawn object stays within this distance of its position; the picture is the unit square."""
@@ -46,7 +46,7 @@ GENERATOR_VERSION = 1
 
 _CHUNK = 1_000  # scenes made from one seed, so that a shorter split is the beginning of a longer one
 _BLOCK = 8_192  # placements tried at a time: small enough to stay in cache
-_TRIES = 30  # placements tried a scene wanted; one in 29 is kept
+_TRIES = 30  # placements tried per scene wanted; one in 29 is kept
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def number_of(name: str) -> int:
 
 
 def describe(scene: Scene) -> str:
-    """The eight objects, one a line, in the order of their colours."""
+    """The eight objects, one per line, in the order of their colours."""
     lines = []
     for index in np.argsort(scene.colours):
         x, y = scene.positions[index]

@@ -8,7 +8,7 @@ import numpy as np
 from rich.table import Table
 from torch import nn
 
-from rrn.errors import InputError
+from rrn.errors import InputError, counted
 from rrn.evaluation import EvaluateOptions, step_list
 from rrn.presets import Preset
 from rrn.pretrained import from_pretrained, read_config
@@ -78,14 +78,15 @@ def evaluate(
 def tables(result: dict[str, Any]) -> list[Any]:
     by_jumps = result["accuracy_by_jumps_and_steps"]
     steps = list(next(iter(by_jumps.values())))
-    own = Table("jumps", *[f"{t} step{'s' * (t != '1')}" for t in steps], box=None, header_style="bold")
+    own = Table("jumps", *[counted(int(t), "step") for t in steps], box=None, header_style="bold")
     for jumps, figures in by_jumps.items():
         own.add_row(jumps, *[f"{figures[t]:.1%}" for t in steps])
-    summary = f"\nall jumps, {result['steps']} steps: {result['accuracy']:.2%} of {result['n']:,} questions\n"
+    taken, questions = counted(result["steps"], "step"), counted(result["n"], "question")
+    summary = f"\nall jumps, {taken}: {result['accuracy']:.2%} of {questions}\n"
     others = result["beside"]
     if not others:
         return [own, summary.rstrip()]
-    headings = [f"{name}, {other['steps']} step{'s' * (other['steps'] > 1)}" for name, other in others.items()]
+    headings = [f"{name}, {counted(other['steps'], 'step')}" for name, other in others.items()]
     beside = Table("jumps", *headings, "random", box=None, header_style="bold")
     for jumps in by_jumps:
         figures = [other["accuracy_by_jumps"][jumps] for other in others.values()]

@@ -202,7 +202,7 @@ class _Arrow(NamedTuple):
 
 
 def _arrows(scene: Scene, path: list[int]) -> list[_Arrow]:
-    """An arrow a jump. Its label sits on it, or beside it if it is short, where least else is drawn."""
+    """One arrow per jump. Its label sits on it, or beside it if it is short, where least else is drawn."""
     ends = []
     for origin, target in pairwise(path):
         a, b = scene.positions[origin].astype(float), scene.positions[target].astype(float)

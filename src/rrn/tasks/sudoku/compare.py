@@ -13,7 +13,7 @@ import numpy as np
 from rich.table import Table
 from torch import nn
 
-from rrn.errors import InputError
+from rrn.errors import InputError, counted
 from rrn.figures import pyplot, save
 from rrn.pretrained import from_pretrained, read_config
 from rrn.tasks.sudoku.baselines.belief_propagation import BeliefPropagation, ModifiedBeliefPropagation
@@ -148,7 +148,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
         axes.barh(places + offset, shares, 0.38, color=colour, label=label)
         for place, share in zip(places, shares, strict=True):
             axes.text(share + 0.8, place + offset, f"{share:.1f}", va="center", fontsize=8)
-    labels = [f"{row['title']}\n{_span(row['givens'])} givens, {row['steps']} steps" for row in rows]
+    labels = [f"{row['title']}\n{_span(row['givens'])} givens, {counted(row['steps'], 'step')}" for row in rows]
     axes.set_yticks(places, labels, fontsize=8)
     axes.set(xlabel=f"% solved of {result['n']:,} Sudokus", xlim=(0, 108))
     axes.grid(False, axis="y")

@@ -14,7 +14,7 @@ import torch
 from rich.table import Table
 from torch import nn
 
-from rrn.errors import InputError
+from rrn.errors import InputError, counted
 from rrn.evaluation import EvaluateOptions, step_list
 from rrn.presets import Preset
 from rrn.tasks.sudoku.data import read_sets
@@ -155,5 +155,5 @@ def tables(result: dict[str, Any]) -> list[Any]:
     table.add_row("all", f"{result['n']:,}", *[f"{result['accuracy'][t]:.1%}" for t in steps], style="bold")
     lines: list[Any] = [table, f"\ncells right: {result['cell_accuracy']:.2%}"]
     if "restarts" in result:
-        lines.append(f"with up to {result['restarts']} restarts: {result['accuracy_restarts']:.2%}")
+        lines.append(f"with up to {counted(result['restarts'], 'restart')}: {result['accuracy_restarts']:.2%}")
     return lines

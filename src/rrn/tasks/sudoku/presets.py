@@ -14,8 +14,8 @@ class SudokuPreset(Preset):
     task = "sudoku"
 
     network: Literal["candidates", "paper", "rn-graph", "learned-messages", "convolutional"] = "candidates"
-    """candidates: a node a candidate. paper: a node a cell. rn-graph: the graph-centric relational network. The others
-    are baselines."""
+    """candidates: one node per candidate. paper: one node per cell. rn-graph: the graph-centric relational network. The
+    others are baselines."""
     hidden: Width = 48
     """Units of the state, of the network behind a learned message, or filters of a convolutional layer."""
     layers: Annotated[int, Range(least=1, most=100)] = 3

@@ -1,4 +1,4 @@
-"""One panel a task: what the page asks of the API, and how the network answers."""
+"""One panel per task: what the page asks of the API, and how the network answers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ EXAMPLES = {
     "Seven differences": "Ada is 5. Ben is 40 older than Ada. Cid is 13 younger than Ben. Dot is 50 older than Cid. "
     "Eli is 21 younger than Dot. Fay is as old as Eli. Gus is 30 younger than Fay. Hal is 9 older than Gus. "
     "How old is Hal?",
-    "Facts that contradict each other": "Ann is 20. Bob is 4 older than Ann. Ann is 1 older than Bob. How old is Bob?",
+    "Contradictory facts": "Ann is 20. Bob is 4 older than Ann. Ann is 1 older than Bob. How old is Bob?",
 }
 
 
@@ -34,7 +34,7 @@ class AskRequest(Request):
         examples=[EXAMPLES["Five people"]],
     )
     steps: Steps = None
-    seed: Seed = Field(default=0, description="Of the made-up persons that fill a short story up to eight facts.")
+    seed: Seed = Field(default=0, description="Seed of the made-up people who fill a short story up to eight facts.")
 
 
 class AgeResponse(BaseModel):

@@ -42,7 +42,7 @@ class SolveRequest(Request):
         description="Starts from a noisy state for puzzles that the first did not solve. Puzzles × steps × starts may "
         f"be {limits.PUZZLE_STEPS:,} at most.",
     )
-    seed: Seed = Field(0, description="Of the noise.")
+    seed: Seed = Field(0, description="Seed of the noise.")
     probabilities: bool = Field(
         True,
         description="Send the probability of every digit in every cell after every step; then puzzles × steps may be "
@@ -61,7 +61,7 @@ class SolvedPuzzle(BaseModel):
     steps: int = Field(description="Steps of the start that counts: the one that solved it, or the first.")
     starts: int
     confidence: float = Field(description="Mean probability of the digits in empty cells.")
-    grids: list[str] = Field(description="The most probable digits after each step, 81 a step.")
+    grids: list[str] = Field(description="The most probable digits after each step, 81 per step.")
     decided: list[int] = Field(description=f"Cells with a digit of probability {DECIDED} or more, after each step.")
     probabilities: list[list[list[float]]] | None = Field(description="Steps × 81 cells × 9 digits.")
 

@@ -264,9 +264,9 @@ class BeliefPropagation(PuzzleNetwork):
         known = evidence[:, self.graph.cell_of]
         if self.schedule == "parallel":
             heard = known + self.graph.sum_at(messages, self.graph.elsewhere)
-            return self._speak(heard.unflatten(1, (-1, self.graph.cells_a_unit)), messages, age)
+            return self._speak(heard.unflatten(1, (-1, self.graph.cells_per_unit)), messages, age)
         orders = np.stack([self._order(t) for t in age[:, 0].tolist()])
-        size = self.graph.cells_a_unit
+        size = self.graph.cells_per_unit
         in_order = torch.from_numpy(orders.T[..., None] * size + np.arange(size))
         rows = torch.arange(len(messages), device=messages.device)[:, None]
         messages = F.pad(messages, (0, 0, 0, 1))

@@ -9,7 +9,7 @@ from rrn.tasks.sudoku.grid import units
 
 
 class FactorGraph:
-    """Cells, and units of equally many cells each. Place ``cells_a_unit · u + i`` is that of unit u's i-th cell.
+    """Cells, and units of equally many cells each. Place ``cells_per_unit · u + i`` is that of unit u's i-th cell.
 
     Attributes:
         cell_of: (places,) the cell of each place.
@@ -19,7 +19,7 @@ class FactorGraph:
 
     def __init__(self, units: np.ndarray) -> None:
         flat = np.asarray(units).flatten()
-        self.units, self.cells_a_unit = np.shape(units)
+        self.units, self.cells_per_unit = np.shape(units)
         self.places = len(flat)
         self.cell_of = torch.from_numpy(flat)
         places_of = [np.flatnonzero(flat == cell).tolist() for cell in range(flat.max() + 1)]
