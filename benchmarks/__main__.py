@@ -18,6 +18,7 @@ BENCHMARKS = (
     "babi",
     "belief_propagation",
     "compiled",
+    "memory",
 )
 OUT = Path(__file__).parent.parent / "results" / "bench.json"
 

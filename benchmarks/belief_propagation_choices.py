@@ -10,7 +10,7 @@ from typing import Any
 from rrn.evaluation import machine
 from rrn.storage import write_json
 from rrn.tasks.sudoku.baselines.belief_propagation import BeliefPropagation, ModifiedBeliefPropagation
-from rrn.tasks.sudoku.compare import System, measure
+from rrn.tasks.sudoku.baselines.compare import System, measure
 from rrn.tasks.sudoku.files import read_puzzles
 
 DOUBLE, LONG_DOUBLE = -745.0, -11356.0

@@ -295,7 +295,7 @@ def test_ask_ages_in_words(call: Call, tiny_ages_run: Path) -> None:
     code, out, _ = call("ask", "ages", story, *question, "--weights", tiny_ages_run / "best")
     assert code == 0
     assert "Bob is" in out
-    assert "(1 differences away from the age given)" in " ".join(out.split())
+    assert "(1 difference away from the age given)" in " ".join(out.split())
 
 
 def test_ask_ages_reads_standard_input(

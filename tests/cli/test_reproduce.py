@@ -70,7 +70,7 @@ def test_the_list_is_json_and_covers_the_tables_and_figures(call: Call) -> None:
 
 
 def test_every_network_of_a_row_exists_and_what_ships_is_measured() -> None:
-    from rrn.tasks.sudoku.compare import SYSTEMS
+    from rrn.tasks.sudoku.baselines.compare import SYSTEMS
 
     systems = {system.name for system in SYSTEMS}
     for row in ROWS:

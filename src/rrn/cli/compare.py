@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     if task not in TASKS:
         raise InputError(f"nothing to compare for a task {task!r}; there are {', '.join(TASKS)}")
     options = parse(Options, rest, "rrn compare sudoku", "The systems of the paper's table, on the same Sudokus.")
-    from rrn.tasks.sudoku import compare
+    from rrn.tasks.sudoku.baselines import compare
 
     systems = compare.find_systems(options.systems)
     puzzles, solutions, source = compare.puzzles_to_compare_on(options.data, options.limit)

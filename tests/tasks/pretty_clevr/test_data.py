@@ -76,8 +76,8 @@ def test_a_scene_worked_out_by_hand() -> None:
     # On a line, at 0, 1, 3, 7, 15 ... : from object 2 (at 3) the closest is 1, then 0, then 3, and so on to the right.
     positions = np.zeros((1, 8, 2), np.float32)
     positions[0, :, 0] = [2.0**k - 1 for k in range(8)]
-    assert data.find_paths(positions)[0, 2].tolist() == [2, 1, 0, 3, 4, 5, 6, 7]
-    assert data.find_paths(positions)[0, 7].tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert data.find_paths(data.squared_distances(positions))[0, 2].tolist() == [2, 1, 0, 3, 4, 5, 6, 7]
+    assert data.find_paths(data.squared_distances(positions))[0, 7].tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
 
 
 def test_objects_neither_overlap_nor_leave_the_picture(scenes: data.Scenes) -> None:
@@ -118,7 +118,7 @@ def test_augmentation_leaves_every_answer(seed: int, low: float, span: float, re
     scenes = data.sample_scenes(20, rng)
     moved = data.augment(scenes.positions, rng, scale=(low, low + span), reflect=reflect)
     assert moved.dtype == np.float32
-    assert (data.find_paths(moved) == scenes.paths).all()
+    assert (data.find_paths(data.squared_distances(moved)) == scenes.paths).all()
     reach = (low + span) * (0.5 - data.MARGIN) * math.sqrt(2)
     assert np.abs(moved - 0.5).max() <= reach + 1e-5
 

@@ -167,11 +167,6 @@ def squared_distances(positions: np.ndarray) -> np.ndarray:
     return (x[:, :, None] - x[:, None, :]) ** 2 + (y[:, :, None] - y[:, None, :]) ** 2
 
 
-def find_paths(positions: np.ndarray) -> np.ndarray:
-    """From every object of every scene: the objects reached by 0 to 7 jumps, uint8 (n, 8 starts, 8 jumps)."""
-    return _paths(squared_distances(positions))
-
-
 def sample_scenes(count: int, rng: np.random.Generator) -> Scenes:
     """``count`` fresh scenes; the same state of ``rng`` gives the same scenes. For training without end."""
     found: list[np.ndarray] = []
@@ -182,7 +177,7 @@ def sample_scenes(count: int, rng: np.random.Generator) -> Scenes:
         distances = squared_distances(positions)
         clear = ~has_ties(distances)
         found.append(positions[clear][:missing])
-        paths.append(_paths(distances[clear][:missing]))
+        paths.append(find_paths(distances[clear][:missing]))
         missing -= len(found[-1])
     if not found:
         found, paths = [np.empty((0, OBJECTS, 2), np.float32)], [np.empty((0, OBJECTS, JUMPS), np.uint8)]
@@ -298,7 +293,8 @@ def _place(tries: int, rng: np.random.Generator) -> np.ndarray:
     return np.stack([x.T, y.T], axis=-1)
 
 
-def _paths(squared: np.ndarray) -> np.ndarray:
+def find_paths(squared: np.ndarray) -> np.ndarray:
+    """From every object of every scene: the objects reached by 0 to 7 jumps, uint8 (n, 8 starts, 8 jumps)."""
     n = len(squared)
     each, start = np.arange(n)[:, None], np.arange(OBJECTS)
     paths = np.empty((n, OBJECTS, JUMPS), np.uint8)
