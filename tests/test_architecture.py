@@ -1,19 +1,93 @@
-"""The picture of the house names files that are there, and what is said to be in them."""
+"""The picture of the house is true: files and names are there, and its three ways lead where it says."""
 
 import re
+import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+
+import pytest
+from starlette.testclient import TestClient
+
+from rrn.compiled import COMPILED
+from rrn.tasks.sudoku import experiment
+from rrn.tasks.sudoku.examples import EXAMPLES
+from rrn.web.app import create_app
 
 ROOT = Path(__file__).parent.parent
+HOUSE = ROOT / "src" / "rrn"
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
+NAMED = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py)`(?:: ((?:`[\w.]+`(?:, )?)+))?")
+MOST_FILES = 8
 
 
 def test_files_and_names_are_there() -> None:
-    named = re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`(?:: ((?:`[\w.]+`(?:, )?)+))?", PAGE)
+    named = NAMED.findall(PAGE)
     assert len(named) > 20
     for file, names in named:
-        path = ROOT / "src" / "rrn" / file
+        path = HOUSE / file
         if "/" not in file and not path.exists():  # a room of every task
-            path = ROOT / "src" / "rrn" / "tasks" / "sudoku" / file
+            path = HOUSE / "tasks" / "sudoku" / file
         assert path.is_file(), file
         for name in re.findall(r"`([\w.]+)`", names):
             assert name.split(".")[-1] in path.read_text(), f"{name} in {file}"
+
+
+def test_the_readme_points_to_it() -> None:
+    assert "(docs/architecture.md)" in (ROOT / "README.md").read_text()
+
+
+def ways() -> list[list[str]]:
+    """Of each way the functions in their order, such as "network.py RRN.run"."""
+    table = PAGE.split("## Three ways")[1].split("\n## ")[0]
+    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| `")]
+    columns = [NAMED.findall(" ".join(column)) for column in zip(*rows, strict=True)]
+    return [[f"{file} {name}" for file, names in way for name in re.findall(r"`(.+?)`", names)] for way in columns]
+
+
+def solve(call: Callable[..., tuple[int, str, str]], folder: Path) -> None:
+    assert call("solve", EXAMPLES[0])[0] == 0
+
+
+def train(call: Callable[..., tuple[int, str, str]], folder: Path) -> None:
+    small = ["--hidden", 8, "--message-width", 2, "--layer-width", 16, "--batch-size", 4, "--slot-steps", 8, 8]
+    flags = ["--segment", 8, "--updates", 2, "--minutes", "None", "--quiet", "--folder", folder]
+    code, _, errors = call("train", "sudoku", *small, *flags)
+    assert code == 0, errors
+
+
+def ask_the_page(call: Callable[..., tuple[int, str, str]], folder: Path) -> None:
+    client = TestClient(create_app({"sudoku": "sudoku"}, workers=1), base_url="http://localhost")
+    assert client.post("/api/sudoku/solve", json={"puzzles": [EXAMPLES[0]]}).status_code == 200
+
+
+@pytest.mark.parametrize(("number", "door"), [(0, solve), (1, train), (2, ask_the_page)])
+def test_a_way_leads_where_it_says(
+    number: int,
+    door: Callable[..., None],
+    call: Callable[..., tuple[int, str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(experiment, "VALIDATION", 4)
+    met: list[str] = []
+
+    def meet(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(HOUSE)):
+            name = frame.f_code.co_qualname.split("<locals>.")[-1]
+            met.append(f"{Path(frame.f_code.co_filename).relative_to(HOUSE)} {name}")
+
+    threading.setprofile(meet)
+    sys.setprofile(meet)
+    try:
+        door(call, tmp_path)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    way = [place for place in ways()[number] if COMPILED or not place.startswith("engines/")]
+    assert len({place.split()[0] for place in way}) <= MOST_FILES
+    missed = [place for place in way if place not in met]
+    assert not missed
+    times = [met.index(place) for place in way]
+    assert times == sorted(times), way
