@@ -31,6 +31,7 @@ def commands(page: Path) -> list[str]:
     return [line.split("  #")[0].strip() for line in lines if re.match(r"(rrn|make|python) ", line)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: str(page.relative_to(ROOT))
 )
@@ -73,6 +74,7 @@ def component_parity(nodes: int, generator: torch.Generator) -> tuple[tuple[Tens
     return (torch.ones(nodes, 1), torch.cat([pairs, pairs.flip(0)], dim=1)), odd
 
 
+@pytest.mark.slow
 def test_the_loop_of_the_guide_learns_a_problem_that_is_not_in_it() -> None:
     """With a gradient as it comes, and three times the rate, some runs collapse on the way (docs/LOG.md)."""
     page = ROOT / "docs" / "your-own-graph.md"

@@ -17,6 +17,7 @@ from rrn.training.checkpoints import list_checkpoints, load_checkpoint, save_che
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 def test_no_kill_loses_anything(tmp_path: Path) -> None:
     """In a process of its own: it forks, which a process with threads had better not."""

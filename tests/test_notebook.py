@@ -25,6 +25,7 @@ def run(code: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 
 
+@pytest.mark.slow
 def test_ten_cells_that_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

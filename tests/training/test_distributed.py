@@ -17,6 +17,7 @@ from rrn.cli import main
 from rrn.training.checkpoints import list_checkpoints, load_checkpoint
 
 pytest.importorskip("lightning_fabric")
+pytestmark = pytest.mark.slow
 TIMEOUT = 240
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "rrn"]
 

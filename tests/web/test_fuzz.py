@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from benchmarks.requests import HOST, TYPED, attack
 
 from rrn.web.app import create_app
@@ -9,6 +10,7 @@ from rrn.web.app import create_app
 CASES = 30
 
 
+@pytest.mark.slow
 def test_no_case_breaks_the_api(weights: dict[str, Any]) -> None:
     app = create_app(weights, workers=1, hosts={HOST})  # one of its own: it is shut down in the end
     tried, losses = attack(app, CASES)
