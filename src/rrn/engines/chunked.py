@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from rrn.engines import lstm
-from rrn.engines.engine import Engine, differentiable_gradients, on_a_cpu
+from rrn.engines.engine import Engine, differentiable_gradients, if_recorded, on_a_cpu
 from rrn.graphs import EdgeList, Graph, NeighbourTable
 from rrn.messages import Layers, MLPMessage, hidden_sums
 from rrn.readouts import Outputs, stack
@@ -75,7 +75,7 @@ def summed_hidden_layers(
 
     ``layers`` are the weights and biases of the further ReLU layers.
     """
-    flat = [parameter for layer in layers for parameter in layer]
+    flat = if_recorded(*(parameter for layer in layers for parameter in layer))
     return _SummedHiddenLayers.apply(source, target, edge_term, graph, *flat)
 
 

@@ -44,6 +44,15 @@ class Plain(Engine):
         return stack(outputs), state
 
 
+def if_recorded(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors, detached where no gradients are recorded.
+
+    A function is told which of its inputs need a gradient, but not that nobody will ask for one: without this it would
+    keep every step of a network that is only asked.
+    """
+    return tensors if torch.is_grad_enabled() else tuple(tensor.detach() for tensor in tensors)
+
+
 def on_a_cpu(*tensors: Tensor | None) -> bool:
     """Whether hand-written derivatives apply: real numbers on a CPU, not traced, not transformed by torch.func."""
     present = [tensor for tensor in tensors if tensor is not None]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
 
 _LARGEST = np.float32(LARGEST)
+ROWS = 1600
+"""Nodes worked on at a time where nothing is kept: enough for a matrix product, few enough for a cache."""
 
 
 class Groups(Engine):
@@ -41,8 +43,11 @@ class Groups(Engine):
         assert isinstance(graph, GroupsGraph)
         assert isinstance(update, SharedLayerUpdate)
         assert isinstance(readout, DotReadout)
-        weights = update.first, update.second, readout.weight
-        logits, h, s = _Steps.apply(state.h, state.memory[0], *weights, graph, steps)
+        tensors = state.h, state.memory[0], update.first, update.second, readout.weight
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+            logits, h, s = _Steps.apply(*tensors, graph, steps)
+        else:
+            logits, h, s = _asked(*(tensor.detach() for tensor in tensors), graph, steps)
         return logits[..., None], State(h, (s,))
 
 
@@ -72,26 +77,31 @@ def _sum_groups(
     count: int,
     add: bool,
 ) -> None:
-    """Part k of the columns of ``values`` from ``start`` on, summed over each node's group of kind k."""
+    """Part k of the columns of ``values`` from ``start`` on, summed over each node's group of kind k.
+
+    Numbers without a sign spare the compiled code to ask of every index whether it counts from the end: a third of the
+    time.
+    """
     sums = np.empty((count, width), np.float32)
-    kinds = groups.shape[1]
-    low = 0
-    for high in stops:
+    kinds, part = np.uint64(groups.shape[1]), np.uint64(width)
+    low = np.uint64(0)
+    for stop in stops:
+        high = np.uint64(stop)
         sums[:] = 0
         for n in range(low, high):
             for k in range(kinds):
-                group = groups[n, k]
-                for j in range(width):
-                    sums[group, j] += values[n, start + k * width + j]
+                group, first = np.uint64(groups[n, k]), np.uint64(start) + k * part
+                for j in range(part):
+                    sums[group, j] += values[n, first + j]
         for n in range(low, high):
             for k in range(kinds):
-                group = groups[n, k]
+                group, first = np.uint64(groups[n, k]), np.uint64(offset) + k * part
                 if add:
-                    for j in range(width):
-                        into[n, offset + k * width + j] += sums[group, j]
+                    for j in range(part):
+                        into[n, first + j] += sums[group, j]
                 else:
-                    for j in range(width):
-                        into[n, offset + k * width + j] = sums[group, j]
+                    for j in range(part):
+                        into[n, first + j] = sums[group, j]
         low = high
 
 
@@ -155,6 +165,49 @@ def _back_through_clamp(to_z: np.ndarray, to_bias: np.ndarray, z: np.ndarray) ->
             to_bias[j] += to_z[n, j]
 
 
+def _asked(
+    h: Tensor, s: Tensor, first: Tensor, second: Tensor, readout: Tensor, graph: GroupsGraph, steps: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Steps of which nothing has to be kept: a few graphs at a time, so that all of them stay in the cache."""
+    layout, hidden = _Layout.of(graph), s.shape[1]
+    width = h.shape[1] // layout.kinds
+    parts = _parts(layout.stops)
+    rows = max((high - low for low, high, _ in parts), default=0)
+    buffers = s.new_empty(2, rows, hidden + h.shape[1])
+    layer, changing, scales = s.new_empty(rows, first.shape[1]), s.new_empty(rows, hidden), s.new_empty(rows).numpy()
+    to_z, bias, weight = first[:-1], first[-1].numpy(), readout.numpy()
+    logits, last_h, last_s = s.new_empty(steps, len(s)), torch.empty_like(h), torch.empty_like(s)
+    said, sent = logits.numpy(), h.contiguous().numpy()
+    for low, high, stops in parts:
+        count, groups = high - low, (layout.groups[low:high], stops, layout.total)
+        both = [part[:count] for part in buffers.unbind()]
+        own, arrays = [part[:, :hidden] for part in both], [part.numpy() for part in both]
+        z, changed = layer[:count], changing[:count]
+        z_array, changed_array = z.numpy(), changed.numpy()
+        own[0].copy_(s[low:high])
+        _sum_groups(sent[low:high], 0, arrays[0], hidden, width, *groups, False)
+        for t in range(steps):
+            now, after = t % 2, (t + 1) % 2
+            torch.mm(both[now], to_z, out=z)
+            _clamp(z_array, bias)
+            _sum_groups(z_array, 0, arrays[after], hidden, width, *groups, False)
+            torch.addmm(own[now], z, second, out=changed)
+            _unit_and_logits(changed_array, arrays[after], scales, said[t, low:high], weight)
+        last_h[low:high] = z[:, : h.shape[1]]
+        last_s[low:high] = own[steps % 2]
+    return logits, last_h, last_s
+
+
+def _parts(stops: np.ndarray) -> list[tuple[int, int, np.ndarray]]:
+    """Where each few graphs begin and end, and where each of them ends, counted from there."""
+    parts, low, first = [], 0, 0
+    for index, stop in enumerate(stops):
+        if stop - low >= ROWS or index == len(stops) - 1:
+            parts.append((low, int(stop), stops[first : index + 1] - low))
+            low, first = int(stop), index + 1
+    return parts
+
+
 class _Steps(torch.autograd.Function):
     """``inputs[t]`` holds [s, m] before step t; ``layers[t]`` z of step t. The last row of ``first`` is the bias."""
 
@@ -169,37 +222,29 @@ class _Steps(torch.autograd.Function):
         graph: GroupsGraph,
         steps: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        learning = any(ctx.needs_input_grad)
         nodes, hidden = s.shape
         messages = h.shape[1]
         layout = _Layout.of(graph)
         width, groups = messages // layout.kinds, (layout.groups, layout.stops, layout.total)
-        kept = steps if learning else 1
-        inputs = s.new_empty(kept + 1, nodes, hidden + messages)
-        layers = s.new_empty(kept, nodes, first.shape[1])
-        scales, logits = s.new_empty(kept, nodes), s.new_empty(steps, nodes)
+        inputs = s.new_empty(steps + 1, nodes, hidden + messages)
+        layers = s.new_empty(steps, nodes, first.shape[1])
+        scales, logits = s.new_empty(steps, nodes), s.new_empty(steps, nodes)
         inputs[0, :, :hidden] = s
         both, own = inputs.unbind(), inputs[..., :hidden].unbind()  # [s, m] and s
         arrays = [part.numpy() for part in both]
         _sum_groups(h.contiguous().numpy(), 0, arrays[0], hidden, width, *groups, False)
         changed = torch.empty_like(s)
         bias, weight = first[-1].detach().numpy(), readout.detach().numpy()
-        rows = zip(layers.unbind(), scales.numpy(), strict=True)
-        kept_layers = [(z, z.numpy(), scale) for z, scale in rows]
         to_z, said = first[:-1].detach(), logits.numpy()
-        for t in range(steps):
-            now, after = (t, t + 1) if learning else (t % 2, (t + 1) % 2)
-            z, z_array, scale = kept_layers[t if learning else 0]
-            torch.mm(both[now], to_z, out=z)
-            _clamp(z_array, bias)
-            _sum_groups(z_array, 0, arrays[after], hidden, width, *groups, False)
-            torch.addmm(own[now], z, second, out=changed)
-            _unit_and_logits(changed.numpy(), arrays[after], scale, said[t], weight)
-        last = own[steps if learning else steps % 2]
-        if learning:
-            ctx.save_for_backward(h, s, first, second, readout, inputs, layers, scales)
-            ctx.graph, ctx.layout = graph, layout
-        return logits, layers[-1, :, :messages].clone(), last.clone()
+        for t, (z, scale) in enumerate(zip(layers.unbind(), scales.numpy(), strict=True)):
+            torch.mm(both[t], to_z, out=z)
+            _clamp(z.numpy(), bias)
+            _sum_groups(z.numpy(), 0, arrays[t + 1], hidden, width, *groups, False)
+            torch.addmm(own[t], z, second, out=changed)
+            _unit_and_logits(changed.numpy(), arrays[t + 1], scale, said[t], weight)
+        ctx.save_for_backward(h, s, first, second, readout, inputs, layers, scales)
+        ctx.graph, ctx.layout = graph, layout
+        return logits, layers[-1, :, :messages].clone(), own[steps].clone()
 
     @staticmethod
     def backward(ctx: Any, to_logits: Tensor, to_h: Tensor, to_last: Tensor) -> tuple[Tensor | None, ...]:

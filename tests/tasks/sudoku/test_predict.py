@@ -17,7 +17,7 @@ from rrn.tasks.sudoku import predict
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, is_solved, solves
 from rrn.tasks.sudoku.model import CandidateSudoku
-from rrn.tasks.sudoku.predict import PLACES, RESTARTS, answers_by_step, solve
+from rrn.tasks.sudoku.predict import RESTARTS, answers_by_step, solve
 from rrn.tasks.sudoku.presets import SudokuPreset
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.updates import State
@@ -72,7 +72,8 @@ class KnowsTheAnswer(PuzzleNetwork):
         return torch.stack(outputs), State(state.h + steps, state.memory)
 
 
-def test_it_stops_at_the_first_step_with_a_solution(twenty: Puzzles) -> None:
+def test_it_stops_at_the_first_step_with_a_solution(twenty: Puzzles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rrn.tasks.sudoku.predict.PLACES", 8)
     puzzles, solutions = twenty
     ready = np.arange(1, 21)
     network = KnowsTheAnswer(puzzles, solutions, ready)
@@ -83,7 +84,7 @@ def test_it_stops_at_the_first_step_with_a_solution(twenty: Puzzles) -> None:
     np.testing.assert_array_equal(found.first_grids, solutions)
     assert (found.starts == 1).all()
     assert found.probabilities is None
-    assert network.largest_batch == PLACES
+    assert network.largest_batch == 8
     certain = np.exp(4) / (np.exp(4) + 8)
     np.testing.assert_allclose(found.confidence, certain, rtol=1e-5)
 

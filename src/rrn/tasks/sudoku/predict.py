@@ -17,8 +17,8 @@ from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.updates import State
 
 RESTARTS = 8
-PLACES = 16
-"""Puzzles of 9 × 9 worked on at a time: few enough for the cache. Larger ones are fewer."""
+PLACES = 32
+"""Puzzles of 9 × 9 worked on at a time. Larger ones are fewer."""
 PART = 100
 """Puzzles that one thread takes at a time."""
 

@@ -1,0 +1,60 @@
+"""The engine for groups where nothing is to be learned: a few graphs at a time."""
+
+import pytest
+import torch
+
+from rrn import engines
+from rrn.compiled import COMPILED
+from rrn.graphs import Groups
+from rrn.messages import GroupMessage
+from rrn.network import RRN
+from rrn.readouts import DotReadout
+from rrn.updates import SharedLayerUpdate
+
+pytestmark = pytest.mark.skipif(not COMPILED, reason="needs numba")
+
+
+def network_and_graph() -> tuple[RRN, torch.Tensor, Groups]:
+    """Five graphs of 1 to 9 nodes, one of them without any."""
+    torch.manual_seed(0)
+    network = RRN(
+        features=1,
+        hidden=6,
+        encoder_layers=None,
+        message=GroupMessage(2, 3),
+        update=SharedLayerUpdate(4, 6, 8),
+        readout=DotReadout(4),
+    )
+    stops = torch.tensor([5, 6, 6, 15, 18])
+    graph = Groups(torch.stack([torch.arange(18) % 3, torch.arange(18) % 2], dim=1), (3, 2), stops)
+    return network, torch.ones(18, 1), graph
+
+
+@pytest.mark.parametrize("rows", [1, 4, 7, 100])
+def test_parts_of_any_size_give_what_the_plain_loop_gives(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rrn.engines.groups.ROWS", rows)
+    network, x, graph = network_and_graph()
+    with torch.no_grad():
+        for steps in (1, 4):
+            start = network.update.noisy(network.init_state(x), torch.ones(18, 1), torch.Generator().manual_seed(1))
+            with engines.only("plain"):
+                expected, after = network.run(x, graph, steps=steps, state=start)
+            with engines.only("groups"):
+                outputs, state = network.run(x, graph, steps=steps, state=start)
+            torch.testing.assert_close(outputs, expected)
+            for part, other in zip(state.parts(), after.parts(), strict=True):
+                torch.testing.assert_close(part, other)
+
+
+def test_nothing_is_kept_where_nobody_asks_for_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeping every step of a network that is only asked costs a fifth of its speed."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("kept")
+
+    network, x, graph = network_and_graph()
+    monkeypatch.setattr("rrn.engines.groups._Steps.apply", refuse)
+    with torch.no_grad(), engines.only("groups"):
+        network.run(x, graph, steps=2)
+    with engines.only("groups"), pytest.raises(AssertionError, match="kept"):
+        network.run(x, graph, steps=2)
