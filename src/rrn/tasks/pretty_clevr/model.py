@@ -19,6 +19,7 @@ from rrn.tasks.pretty_clevr.presets import (
     PaperPreset,
     PerceptronPreset,
     PrettyClevrPreset,
+    SeeingPreset,
     WalkingPreset,
 )
 from rrn.training.experiment import Batch
@@ -46,6 +47,10 @@ def build(preset: PrettyClevrPreset) -> nn.Module:
     match preset:
         case PaperPreset():
             return PaperNetwork(preset)
+        case SeeingPreset():
+            from rrn.tasks.pretty_clevr.seeing import SeeingNetwork
+
+            return SeeingNetwork(preset)
         case ChoosingPreset():
             return ChoosingNetwork(preset)
         case WalkingPreset():

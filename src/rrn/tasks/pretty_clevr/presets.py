@@ -80,7 +80,14 @@ class WalkingPreset(PrettyClevrPreset):
     """Weight of the loss on which object every jump so far has reached, whatever is asked."""
 
 
-KINDS = (PaperPreset, PerceptronPreset, ChoosingPreset, WalkingPreset)
+@dataclass(frozen=True, kw_only=True)
+class SeeingPreset(ChoosingPreset):
+    """A picture instead of objects: one node per cell of what a small convolutional network sees."""
+
+    network: Annotated[Literal["seeing"], tyro.conf.Suppress] = "seeing"  # type: ignore[assignment]
+
+
+KINDS = (PaperPreset, PerceptronPreset, ChoosingPreset, WalkingPreset, SeeingPreset)
 """Each network's own settings."""
 
 _PAPER = PaperPreset(
@@ -156,5 +163,17 @@ PRESETS = (
         lr=1e-3,
         ema=0.999,
         validate_every=1000,
+    ),
+    SeeingPreset(
+        name="pretty-clevr-pixels",
+        about="From pictures: convolutions find the objects, trained from the answers alone.",
+        augment=True,
+        furthest_share=0.5,
+        steps=4,
+        batch_size=64,
+        updates=20_000,
+        lr=2e-3,
+        ema=0.998,
+        validate_every=500,
     ),
 )

@@ -1,0 +1,76 @@
+"""Pretty-CLEVR from pictures."""
+
+import numpy as np
+import pytest
+import torch
+
+from rrn.tasks import build_network, find_preset
+from rrn.tasks.pretty_clevr import data
+from rrn.tasks.pretty_clevr.figures import render
+from rrn.tasks.pretty_clevr.model import as_batch
+from rrn.tasks.pretty_clevr.seeing import CELLS, PIXELS, paint
+
+
+@pytest.fixture(scope="module")
+def scenes() -> data.Scenes:
+    return data.sample_scenes(6, np.random.default_rng(0))
+
+
+def picture(scenes: data.Scenes) -> torch.Tensor:
+    return paint(
+        *(
+            torch.from_numpy(part).long() if part.dtype == np.uint8 else torch.from_numpy(part)
+            for part in (scenes.positions, scenes.colours, scenes.shapes)
+        )
+    )
+
+
+def test_a_picture_shows_what_the_data_sets_pictures_show(scenes: data.Scenes) -> None:
+    """They have dark outlines besides, and nothing else is different."""
+    pytest.importorskip("PIL")
+    for index, painted in enumerate(picture(scenes)):
+        ours = 1 + painted.permute(1, 2, 0).numpy()
+        theirs = render(scenes.scene(index), PIXELS) / 255
+        assert abs(ours - theirs).mean() < 0.01
+        assert ((ours.min(-1) < 0.98) <= (theirs.min(-1) < 0.98)).mean() > 0.99
+
+
+def test_moving_an_object_by_a_pixel_moves_its_picture_by_one(scenes: data.Scenes) -> None:
+    one = data.Scenes(scenes.positions[:1], scenes.colours[:1], scenes.shapes[:1], scenes.paths[:1])
+    moved = data.Scenes(one.positions + np.float32([1 / PIXELS, -1 / PIXELS]), one.colours, one.shapes, one.paths)
+    torch.testing.assert_close(picture(moved)[..., 1:, 1:], picture(one)[..., :-1, :-1], atol=0.2, rtol=0)
+    assert not torch.allclose(picture(moved), picture(one), atol=0.2)
+
+
+def test_ink_covers_what_a_square_covers() -> None:
+    position, colour = torch.full((1, 8, 2), 0.5), torch.full((1, 8), data.COLOURS.index("black"))
+    square = torch.full((1, 8), data.SHAPES.index("square"))
+    one = paint(position[:, :1], colour[:, :1], square[:, :1])
+    black = 1 - 0x26 / 255
+    assert float(-one.sum()) / 3 / black == pytest.approx(2 * (data.OBJECT_RADIUS * PIXELS) ** 2, rel=0.04)
+
+
+def test_the_network_sees_the_picture_and_nothing_else(scenes: data.Scenes) -> None:
+    """The objects in another order make the same picture, so the same answers."""
+    torch.manual_seed(0)
+    network = build_network(find_preset("pretty-clevr-pixels")).eval()
+    batch = as_batch(scenes, np.arange(6), np.arange(6) * 9)
+    order = torch.randperm(8)
+    shuffled = batch | {name: batch[name][:, order] for name in ("positions", "colours", "shapes")}
+    with torch.no_grad():
+        said, other = network(batch, steps=3)[0], network(shuffled, steps=3)[0]
+        moved = network(batch | {"positions": batch["positions"].flip(0)}, steps=3)[0]
+    assert said.shape == (3, 6, 16)
+    torch.testing.assert_close(said.exp().sum(-1), torch.ones(3, 6))
+    torch.testing.assert_close(other, said, atol=1e-4, rtol=1e-4)
+    assert not torch.allclose(moved, said, atol=1e-4)
+
+
+def test_an_object_is_where_its_cell_says(scenes: data.Scenes) -> None:
+    network = build_network(find_preset("pretty-clevr-pixels"))
+    seen = torch.zeros(1, CELLS * CELLS, 64)
+    with torch.no_grad():
+        network.where.bias.zero_()
+        where = network.positions(seen)[0].view(CELLS, CELLS, 2)
+    torch.testing.assert_close(where[0, 0], torch.tensor([0.5, 0.5]) / CELLS)
+    torch.testing.assert_close(where[2, 5], torch.tensor([2.5, 5.5]) / CELLS)
