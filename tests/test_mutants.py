@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from benchmarks.mutants import LOADERS, attack, bomb
 
+from rrn import storage
 from rrn.errors import InputError
 from rrn.storage import read_dataset, write_dataset
 from rrn.tasks.babi.reader import MEMBER_BYTES, read_babi
-from rrn.tasks.sudoku import files
 from rrn.tasks.sudoku.files import read_puzzles
 
 MUTANTS = 60
@@ -30,7 +30,7 @@ def test_a_small_gzip_of_much_is_given_up(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "bomb.csv.gz").write_bytes(bomb(16 << 20, b"\0"))
     with pytest.raises(InputError, match=r"more in line 1, or in all lines, than can be meant"):
         read_puzzles(tmp_path / "bomb.csv.gz")
-    monkeypatch.setattr(files, "SMALL_FILE", 1 << 20)
+    monkeypatch.setattr(storage, "SMALL_FILE", 1 << 20)
     (tmp_path / "bomb.csv.gz").write_bytes(bomb(16 << 20, b"#\n"))
     with pytest.raises(InputError, match=r"more in line [\d,]*, or in all lines, than can be meant"):
         read_puzzles(tmp_path / "bomb.csv.gz")

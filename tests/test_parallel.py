@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from rrn.parallel import run_jobs
+from rrn.parallel import adding_up, run_jobs
 
 
 def doubled(job: int) -> tuple[int, int]:
@@ -29,3 +29,9 @@ def test_two_processes_give_results_in_the_order_of_the_jobs_and_raise_what_a_jo
 def test_an_error_in_this_process_is_not_swallowed() -> None:
     with pytest.raises(ValueError, match="job -1"):
         run_jobs(doubled, [1, -1, 2])
+
+
+def test_what_jobs_have_done_adds_up() -> None:
+    told = []
+    run_jobs(abs, [-3, 1, -2], finished=adding_up([10, 10, 5], lambda done, of: told.append((done, of))))
+    assert told == [(10, 25), (20, 25), (25, 25)]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -36,3 +36,15 @@ def run_jobs(
             executor.shutdown(cancel_futures=True)
             raise
     return [future.result() for future in futures]
+
+
+def adding_up(sizes: Sequence[int], progress: Callable[[int, int], Any]) -> Callable[[int], None]:
+    """For ``finished`` of `run_jobs`: tells ``progress`` how much is done of the whole, of jobs of these sizes."""
+    done, total = 0, sum(sizes)
+
+    def finished(index: int) -> None:
+        nonlocal done
+        done += sizes[index]
+        progress(done, total)
+
+    return finished

@@ -1,7 +1,9 @@
 """Files on disk, written whole or not at all; folders for one process at a time; data sets as arrays and a sidecar."""
 
 import ctypes
+import gzip
 import hashlib
+import io
 import json
 import os
 import re
@@ -11,8 +13,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,6 +31,9 @@ SIDECAR, LOCK = "dataset.json", "lock"
 PREFIX, SUFFIX, BEFORE = ".rrn-", ".part", ".before"
 """Names of what is being written, and of what is about to be replaced."""
 SIDECAR_BYTES = 16 << 20
+LONGEST_LINE, SMALL_FILE = 1 << 20, 64 << 20
+GROWTH = 100
+"""A gzip file of more than `SMALL_FILE` bytes may grow so many times; beyond that it is a trap."""
 
 
 def write_atomically(path: str | Path, content: bytes | str) -> None:
@@ -233,3 +238,23 @@ def read_bytes(path: Path, most: int) -> bytes:
     if len(content) > most:
         raise InputError(f"{path}: longer than {most:,} bytes, which is more than can be meant")
     return content
+
+
+def lines_of(path: str | Path, progress: Callable[[float], None] = lambda share: None) -> Iterator[str]:
+    """The lines of a file, plain or gzip, one after the other; ``progress`` hears which share of it has been read."""
+    path = Path(path)
+    with blaming(f"{path}: cannot be read"), path.open("rb") as raw:
+        size = max(raw.seek(0, io.SEEK_END), 1)
+        raw.seek(0)
+        packed = raw.peek(2).startswith(b"\x1f\x8b")
+        content: Any = gzip.GzipFile(fileobj=raw) if packed else raw
+        text, number = io.TextIOWrapper(content, "utf-8-sig", errors="replace"), 0
+        with blaming(f"{path}: a broken gzip file; fetch or write it again") if packed else nullcontext():
+            while line := text.readline(LONGEST_LINE):
+                number += 1
+                if len(line) == LONGEST_LINE or (packed and content.tell() > max(SMALL_FILE, GROWTH * size)):
+                    raise InputError(f"{path}: more in line {number:,}, or in all lines, than can be meant")
+                if number % 100 == 1:
+                    progress(raw.tell() / size)
+                yield line
+        progress(1.0)

@@ -33,8 +33,8 @@ from rrn.cli.options import parse, print_json
 from rrn.cli.puzzles import Reader
 from rrn.errors import InputError, counted
 from rrn.presets import Range, Seed, Steps
+from rrn.storage import lines_of
 from rrn.tasks.sudoku.examples import EXAMPLES
-from rrn.tasks.sudoku.files import lines_of
 from rrn.tasks.sudoku.grid import SYMBOLS, grid_to_line
 from rrn.tasks.sudoku.text import cells_of
 

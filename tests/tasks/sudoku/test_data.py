@@ -157,7 +157,7 @@ def test_paper_sets_refuse_odd_sizes(pool_file: Path, tmp_path: Path, sizes: dic
 
 
 def test_generated_sets_do_not_depend_on_the_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "PUZZLES_A_JOB", 30)
+    monkeypatch.setattr(data, "PUZZLES_PER_JOB", 30)
     seen: list[tuple[str, int, int]] = []
     about = write_generated(tmp_path / "one", 70, 5, (0, 17), progress=lambda *report: seen.append(report))
     write_generated(tmp_path / "two", 70, 5, (0, 17), processes=2)
@@ -189,7 +189,7 @@ def test_a_folder_of_another_task_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_of_hard_puzzles(some: Some, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "HARD_A_JOB", 2)
+    monkeypatch.setattr(data, "HARD_PER_JOB", 2)
     seen: list[tuple[str, int, int]] = []
     about = write_hard(tmp_path / "hard.csv.gz", 5, 3, 2, progress=lambda *report: seen.append(report))
     text = gzip.decompress((tmp_path / "hard.csv.gz").read_bytes()).decode()

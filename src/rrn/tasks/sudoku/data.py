@@ -3,22 +3,23 @@
 import gzip
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rrn.errors import InputError, blaming
-from rrn.parallel import run_jobs
+from rrn.parallel import adding_up, run_jobs
 from rrn.storage import expected_array, read_dataset, write_atomically, write_dataset, write_json
 from rrn.tasks.sudoku.exact import GENERATOR_VERSION, generate, generate_hard
 from rrn.tasks.sudoku.files import Progress, read_puzzles
 from rrn.tasks.sudoku.grid import CELLS, grid_to_line
 from rrn.tasks.sudoku.symmetry import draw_relabellings, fingerprints
 
-PUZZLES_A_JOB, HARD_A_JOB = 1000, 40
+PUZZLES_PER_JOB, HARD_PER_JOB = 1000, 40
 MOST_EXTRA = 17
 PAPER_PER_GIVENS = {"train": 10_000, "valid": 1_000, "test": 1_000}
 _no_progress: Progress = lambda _what, _done, _total: None  # noqa: E731
@@ -127,14 +128,14 @@ def write_generated(
     """
     if count < 1:
         raise InputError(f"a set of {count} puzzles: ask for at least one")
-    sizes = [min(PUZZLES_A_JOB, count - start) for start in range(0, count, PUZZLES_A_JOB)]
+    sizes = [min(PUZZLES_PER_JOB, count - start) for start in range(0, count, PUZZLES_PER_JOB)]
     seeds = np.random.SeedSequence(seed).spawn(len(sizes))
     generate(1, np.random.default_rng(0), extra_givens)  # checks the arguments, and compiles before processes start
     parts = run_jobs(
         _generate_job,
         [(size, own, extra_givens) for size, own in zip(sizes, seeds, strict=True)],
         processes,
-        _count_done("generating", sizes, progress),
+        adding_up(sizes, partial(progress, "generating")),
     )
     about = {
         "task": "sudoku",
@@ -172,11 +173,11 @@ def write_hard(
         raise InputError(f"a set of {count} puzzles: ask for at least one")
     avoided = [fingerprints(read_puzzles(file, prove="unsolved", processes=processes).solutions) for file in avoid]
     unwanted = np.unique(np.concatenate(avoided)) if avoided else np.zeros(0, np.uint64)
-    sizes = [min(HARD_A_JOB, count - start) for start in range(0, count, HARD_A_JOB)]
+    sizes = [min(HARD_PER_JOB, count - start) for start in range(0, count, HARD_PER_JOB)]
     seeds = np.random.SeedSequence(seed).spawn(len(sizes))
     generate_hard(1, np.random.default_rng(0), min(least_guesses, 1))  # checks it, and compiles before processes start
     jobs = [(size, own, least_guesses, unwanted) for size, own in zip(sizes, seeds, strict=True)]
-    parts = run_jobs(_hard_job, jobs, processes, _count_done("searching", sizes, progress))
+    parts = run_jobs(_hard_job, jobs, processes, adding_up(sizes, partial(progress, "searching")))
     puzzles, solutions, guesses = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     lines = [
         f"{grid_to_line(puzzle).replace('.', '0')},{grid_to_line(solution)},{needed}"
@@ -234,7 +235,7 @@ def write_paper_sets(
     )
     seeds = dict(zip(PAPER_PER_GIVENS, np.random.SeedSequence(seed).spawn(len(PAPER_PER_GIVENS)), strict=True))
     sizes = [per_givens[name] for name in per_givens for _ in range(MOST_EXTRA + 1)]
-    report = _count_done("sampling", sizes, progress)
+    report = adding_up(sizes, partial(progress, "sampling"))
     sets: dict[str, PuzzleSet] = {}
     for name, count in per_givens.items():
         parts = []
@@ -286,18 +287,6 @@ def _generate_job(job: tuple[int, np.random.SeedSequence, int | tuple[int, int]]
 def _hard_job(job: tuple[int, np.random.SeedSequence, int, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     count, seed, least_guesses, avoid = job
     return generate_hard(count, np.random.default_rng(seed), least_guesses, avoid)
-
-
-def _count_done(what: str, sizes: list[int], progress: Progress) -> Callable[[int], None]:
-    """A callback for the index of a finished part that reports how much of the whole is done."""
-    done = 0
-
-    def finished(index: int) -> None:
-        nonlocal done
-        done += sizes[index]
-        progress(what, done, sum(sizes))
-
-    return finished
 
 
 def _joined(parts: list[PuzzleSet]) -> PuzzleSet:

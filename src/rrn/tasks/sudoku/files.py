@@ -1,27 +1,23 @@
 """Puzzles from text and files, every bad one named with file and line."""
 
-import gzip
-import io
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from rrn.errors import InputError, blaming
-from rrn.parallel import run_jobs
+from rrn.errors import InputError
+from rrn.parallel import adding_up, run_jobs
+from rrn.storage import lines_of
 from rrn.tasks.sudoku.exact import solve_exactly
 from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, describe_clash, solves
 from rrn.tasks.sudoku.text import Entry
 from rrn.tasks.sudoku.text import entries as entries_of
 
 MESSAGES_SHOWN = 20
-PROOFS_A_JOB = 2000
-LONGEST_LINE, SMALL_FILE = 1 << 20, 64 << 20
-GROWTH = 100
-"""A gzip file of more than `SMALL_FILE` bytes may grow so many times; beyond that it is a trap."""
+PROOFS_PER_JOB = 2000
 
 Prove = Literal["nothing", "unsolved", "all"]
 Progress = Callable[[str, int, int], None]
@@ -121,26 +117,6 @@ def read_puzzles(
     )
 
 
-def lines_of(path: str | Path, progress: Callable[[float], None] = lambda share: None) -> Iterator[str]:
-    """The lines of a file, plain or gzip, one after the other; ``progress`` hears which share of it has been read."""
-    path = Path(path)
-    with blaming(f"{path}: cannot be read"), path.open("rb") as raw:
-        size = max(raw.seek(0, io.SEEK_END), 1)
-        raw.seek(0)
-        packed = raw.peek(2).startswith(b"\x1f\x8b")
-        content: Any = gzip.GzipFile(fileobj=raw) if packed else raw
-        text, number = io.TextIOWrapper(content, "utf-8-sig", errors="replace"), 0
-        with blaming(f"{path}: a broken gzip file; fetch or write it again") if packed else nullcontext():
-            while line := text.readline(LONGEST_LINE):
-                number += 1
-                if len(line) == LONGEST_LINE or (packed and content.tell() > max(SMALL_FILE, GROWTH * size)):
-                    raise InputError(f"{path}: more in line {number:,}, or in all lines, than can be meant")
-                if number % 100 == 1:
-                    progress(raw.tell() / size)
-                yield line
-        progress(1.0)
-
-
 def _scan(text: str, limit: int | None) -> list[Entry]:
     """What stands in a text, as far as it takes for the first ``limit`` puzzles."""
     scanned, good = [], 0
@@ -157,13 +133,7 @@ def _to_array(cells: list[str]) -> np.ndarray:
 
 
 def _prove(puzzles: np.ndarray, processes: int, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
-    chunks = [puzzles[start : start + PROOFS_A_JOB] for start in range(0, max(len(puzzles), 1), PROOFS_A_JOB)]
-    done = 0
-
-    def finished(index: int) -> None:
-        nonlocal done
-        done += len(chunks[index])
-        progress("proving", done, len(puzzles))
-
-    results = run_jobs(solve_exactly, chunks, processes, finished)
+    chunks = [puzzles[start : start + PROOFS_PER_JOB] for start in range(0, max(len(puzzles), 1), PROOFS_PER_JOB)]
+    report = adding_up([len(chunk) for chunk in chunks], partial(progress, "proving"))
+    results = run_jobs(solve_exactly, chunks, processes, report)
     return np.concatenate([found for found, _ in results]), np.concatenate([counts for _, counts in results])

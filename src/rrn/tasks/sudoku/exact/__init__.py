@@ -17,7 +17,7 @@ from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 GENERATOR_VERSION = 1
 MOST_EXTRA_GIVENS = 50
 UNKNOWN = bitboards.UNKNOWN
-LEVEL, LEVEL_SPREAD, KEPT_OF_A_WALK = 2.5, 0.6, 8
+LEVEL, LEVEL_SPREAD, KEPT_PER_WALK = 2.5, 0.6, 8
 """Walks towards hard puzzles aim at so many times the guesses asked for, in the middle; the standard deviation of the
 logarithm of that; and how many puzzles each of them may give."""
 
@@ -90,7 +90,7 @@ def generate_hard(
     (hard, solved), needed, number = np.zeros((2, count, 81), dtype=np.uint8), np.zeros(count, dtype=np.int64), 0
     while number < count:
         level = max(least_guesses, round(least_guesses * LEVEL * math.exp(LEVEL_SPREAD * rng.standard_normal())))
-        puzzles, solutions = np.zeros((2, KEPT_OF_A_WALK, 81), dtype=np.uint8)
+        puzzles, solutions = np.zeros((2, KEPT_PER_WALK, 81), dtype=np.uint8)
         kept = bitboards.harden(rng.integers(1, 1 << 32, size=4, dtype=np.int64), level, puzzles, solutions)
         puzzles, solutions = random_symmetry(puzzles[:kept], solutions[:kept], rng)
         for row, guesses in enumerate(count_guesses(puzzles)):
