@@ -24,7 +24,7 @@ class EvaluateOptions:
     data: Path | None = None
     """What to measure on instead of the task's own test set."""
     limit: Count | None = None
-    """Measure on the first so many only."""
+    """Measure on this many only, the first."""
     steps: str | None = None
     """Steps to report at, such as 8,16,32. The last is the one that counts."""
     device: str = "auto"

@@ -30,7 +30,7 @@ class Options:
     data: Path | None = None
     """A file of puzzles, with or without solutions. Unset: generated ones."""
     limit: Count | None = None
-    """Measure on the first so many only."""
+    """Measure on this many only, the first."""
     systems: str | None = None
     """Measure these alone, such as parallel,random; what --out holds of others on the same puzzles is kept."""
     json: bool = False

@@ -29,7 +29,7 @@ class Options:
     steps: Steps = 32
     """Steps of a run."""
     weights: str | None = None
-    """Of a preset: a folder of weights, or a hub id. Unset: the shipped weights."""
+    """For a preset: a folder of weights, or a hub id. Unset: the shipped weights."""
     json: bool = False
     """Print what was written, as one JSON object, to standard output."""
 

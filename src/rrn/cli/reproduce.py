@@ -46,7 +46,7 @@ class Options:
     data: Path | None = None
     """Measure on this file or folder instead of on data made on the spot."""
     limit: int | None = None
-    """Measure on the first so many only."""
+    """Measure on this many only, the first."""
     weights: str | None = None
     """Measure these weights instead: a folder, such as runs/sudoku-paper/best, shipped weights by name, or a hub id."""
     out: Path | None = None

@@ -27,7 +27,7 @@ P = TypeVar("P", bound=Preset)
 class Options(Generic[P]):
     preset: tyro.conf.OmitArgPrefixes[P]
     folder: Path | None = None
-    """The run folder. A run with the same settings that it holds is continued. Unset: runs/ and the preset's name,
+    """The run folder. If it holds a run with the same settings, that run goes on. Unset: runs/ and the preset's name,
     followed by what differs from the preset."""
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where to train. auto: a GPU if there is one."""

@@ -15,7 +15,7 @@ from rrn.presets import Range, Seed, Steps
 @dataclass(frozen=True)
 class Options:
     seed: Seed = 7
-    """Of the scene."""
+    """Seed of the scene."""
     start: str = "green"
     """Where to start: a colour, then a shape is the answer; or a shape, then a colour is."""
     jumps: Annotated[int, Range(least=0, most=7)] = 3

@@ -15,7 +15,7 @@ class Options:
     out: Path = Path("data/ages")
     """The folder to write."""
     count: Count = 100_000
-    """Questions."""
+    """How many questions."""
     seed: Seed = 0
     split: Literal["train", "valid", "test"] = "train"
     """Which trees the questions are about; no tree is in two of them."""

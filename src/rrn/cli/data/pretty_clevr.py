@@ -29,7 +29,7 @@ class Options:
     """Scenes for testing."""
     seed: Seed = 0
     images: Annotated[int, Range(least=16, most=4096)] | None = None
-    """Also draw every scene as a PNG so many pixels wide (128 is usual)."""
+    """Also draw every scene as a PNG this many pixels wide (128 is usual)."""
     contact_sheet: Path | None = None
     """Write no data: draw the first twelve scenes of the test set to this file (.png, .pdf, .svg)."""
     question: Path | None = None

@@ -23,7 +23,7 @@ ABOUT = """Write Sudokus and their solutions as arrays, with what made them besi
 
 Without --pool, puzzles are generated: dug until minimal, proved to have one solution, then given extra digits. With
 --pool, the paper's sets are made from a file of puzzles: it is split into training, validation and test first, so that
-no puzzle has a relative in another part; then each set gets so many samples for each of 0 to 17 extra givens.
+no puzzle has a relative in another part; then each set gets samples for each of 0 to 17 extra givens.
 
 With --hard, a file of puzzles that only search can solve: clues of generated puzzles are exchanged, one by one, for
 others that make them harder, as rated by the guesses of the exact solver. Each has one solution, and no spare clue."""

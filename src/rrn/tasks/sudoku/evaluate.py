@@ -33,7 +33,7 @@ class Options(EvaluateOptions):
     """``--data`` is a file of puzzles (text or CSV, with or without solutions) or a folder of ``rrn data sudoku``."""
 
     restarts: int = 0
-    """Also solve with so many starts from noise after the clean one; reported apart."""
+    """Also solve with this many starts from noise after the clean one; reported apart."""
     starts: int | None = None
     """The same, counted with the clean start: --starts 9 is --restarts 8."""
     never_stop: bool = False
@@ -149,7 +149,9 @@ def _zero_positions(network: nn.Module) -> None:
 
 def tables(result: dict[str, Any]) -> list[Any]:
     steps = [str(t) for t in result["steps"]]
-    table = Table("givens", "n", *steps, title="solved within so many steps, one start", box=None, header_style="bold")
+    table = Table(
+        "givens", "n", *steps, title="solved within so many steps, one start", box=None, header_style="bold"
+    )
     for givens, figures in result["accuracy_by_givens_and_steps"].items():
         table.add_row(givens, f"{result['n_by_givens'][givens]:,}", *[f"{figures[t]:.1%}" for t in steps])
     table.add_row("all", f"{result['n']:,}", *[f"{result['accuracy'][t]:.1%}" for t in steps], style="bold")

@@ -21,29 +21,29 @@ class SudokuPreset(Preset):
     layers: Annotated[int, Range(least=1, most=100)] = 3
     """paper, rn-graph: ReLU layers of each MLP. With one, the edge feature that is always zero is left out as well."""
     digit_units: Annotated[int, Range(least=0, most=10_000)] = 0
-    """paper: so many units of every layer belong to each digit, the rest to none, and training keeps weights equal that
-    renaming digits maps onto each other, so that a puzzle teaches all digits at once. 0: no weights are tied."""
+    """paper: this many units of every layer belong to each digit, the rest to none, and training keeps weights equal
+    that renaming digits maps onto each other, so that a puzzle teaches all digits at once. 0: no weights are tied."""
     message_width: Width = 16
     """candidates: units of a message of each kind."""
     layer_width: Width = 128
     """candidates: units of the layer from which both the messages and the change of the state are read."""
 
     slot_steps: Annotated[tuple[int, int], Range(least=1, most=100_000)] | None = None
-    """A puzzle keeps its place in the batch, and its state, until it is solved or has had so many steps: the first
+    """A puzzle keeps its place in the batch, and its state, until it is solved or has had this many steps: the first
     number at the start of training, the second at its end. Unset: a new batch every --steps."""
     extra_givens: Givens = (0, 0)
     """Digits added to a generated minimal puzzle: from the first number to the second."""
     easier: Annotated[int, Range(least=0, most=81)] = 0
-    """At the start of training up to so many more digits are added, then fewer and fewer until half of it is over."""
+    """At the start of training up to this many more digits are added, then fewer and fewer until half of it is over."""
     lower_by: Weight = 0.0
-    """With slots: while 7 of 10 puzzles leave solved, an update lowers the number of extra digits by so much, from
+    """With slots: while 7 of 10 puzzles leave solved, an update lowers the number of extra digits by this much, from
     --easier down to --extra-givens. 0: the time that has passed lowers it."""
     stay: Share = 0.0
     """With slots: the share of solved puzzles that keep their place for another segment."""
     pool: Path | None = None
     """A file of puzzles to train on beside generated ones."""
     pool_skip: Annotated[int, Range(least=0, most=10**12)] = 0
-    """So many puzzles at the head of --pool are kept for testing: neither they nor their relatives are trained on."""
+    """This many puzzles at the head of --pool are kept for testing: neither they nor their relatives are trained on."""
     pool_avoid: Path | None = None
     """A file of puzzles kept for testing: what is related to one of them is left out of --pool."""
     pool_share: Share = 0.5
@@ -57,7 +57,7 @@ class SudokuPreset(Preset):
     start_noise: Weight = 0.0
     """With slots: standard deviation of the state in which a puzzle starts; 0: all start alike."""
     copies: Annotated[int, Range(least=1, most=1000)] = 1
-    """With slots: so many places work on the same puzzle, each with noise of its own, and only the one with the
+    """With slots: this many places work on the same puzzle, each with noise of its own, and only the one with the
     smallest loss learns from it; a solution of one is a solution of all. --batch-size is a multiple of it."""
     lives: bool = False
     """With slots: each puzzle stays for a number of steps drawn up to the limit of --slot-steps, solved or not, so that
@@ -185,7 +185,7 @@ PRESETS = (
     ),
     SudokuPreset(
         name="sudoku-convolutional",
-        about="A convolutional network on the grid as an image (Park 2016), of 32 filters a layer instead of 512.",
+        about="A convolutional network on the grid as an image (Park 2016), of 32 filters per layer instead of 512.",
         network="convolutional",
         hidden=32,
         steps=1,
