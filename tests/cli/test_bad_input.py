@@ -23,7 +23,7 @@ def refused(call: Call, *arguments: object) -> str:
     assert (code, out) == (2, ""), err
     assert err.startswith("rrn: ")
     assert err.count("\n") == 1
-    assert len(err) < 700
+    assert len(err) < 900
     return err
 
 
