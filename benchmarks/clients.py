@@ -149,12 +149,14 @@ def idle(served: Served, clients: int) -> tuple[dict[str, Any], list[str]]:
 
 
 def slow(served: Served, clients: int) -> tuple[dict[str, Any], list[str]]:
-    """Clients that do not read their answers, which are thrown away in the end."""
+    """Clients that do not read their answers, which are thrown away in the end. A server keeps the memory that it has
+    needed for one such answer, so one is read before."""
+    statuses = [served.ask(LARGE)]
     before = served.memory()
     reading = [served.connect() for _ in range(clients)]
     for connection in reading:
         connection.sendall(request(LARGE))
-    statuses = [served.ask(SMALL)]
+    statuses.append(served.ask(SMALL))
     begun = time.monotonic()
     while any(_unanswered(connection) for connection in reading) and time.monotonic() - begun < ANSWERED_SECONDS:
         time.sleep(0.5)

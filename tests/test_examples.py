@@ -112,11 +112,22 @@ def test_weights_trained_on_nine_by_nine_solve_four_by_four() -> None:
 
 def test_published_results_hold_what_the_guide_claims() -> None:
     examples = json.loads((RESULTS / "examples.json").read_text())
-    assert set(examples) >= {"graph_colouring", "shortest_paths", "digit_sudoku", "latin_squares", "timetable"}
+    assert {"latin_squares", "queens", "timetable"} <= set(examples)
+    assert {"graph_colouring", "shortest_paths", "digit_sudoku"} <= set(examples)
+        "graph_colouring",
+        "shortest_paths",
+        "digit_sudoku",
+        "latin_squares",
+        "queens",
+        "timetable",
+    }
     assert all(example["processor_minutes"] < 3 for example in examples.values())
     for constraints in ("latin_squares", "timetable"):
         for kind in examples[constraints]["result"].values():
             assert kind["solved_by_starts"][-1] >= 0.95
+    for name, board in examples["queens"]["result"].items():
+        hardest = name == "size 12, 0 more"
+        assert board["solved_by_starts"][-1] >= (0.92 if hardest else 0.95)
     for square in examples["latin_squares"]["result"].values():
         assert square["sudoku_weights_untrained"]["solved_by_starts"][-1] >= 0.95
     assert examples["digit_sudoku"]["result"]["0 extra givens"]["solved"] >= 0.95
