@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.kills import differences
+from benchmarks.mutants import LOADERS
 from safetensors.torch import load_file, save_file
 
 from rrn.training.checkpoints import list_checkpoints, load_checkpoint, save_checkpoint
@@ -86,3 +87,11 @@ def test_published_results_have_no_loss() -> None:
     assert served["dropped"] > 100
     assert served["answered"] > 100
     assert not served["memory_mb"]["grew"]
+    parts = {name: part["table"] for name, part in json.loads((ROOT / "results" / "faults.json").read_text()).items()}
+    assert set(parts) == {"kills", "mutants", "requests", "clients"}
+    assert all(row["losses"] == 0 for table in parts.values() for row in table.values())
+    assert sum(row["trials"] for row in parts["kills"].values()) >= 100
+    assert all(2 * row["in_writing"] >= row["trials"] for row in parts["kills"].values())
+    assert all(row["trials"] >= 1000 for row in parts["mutants"].values())
+    assert {f"mutants, {name}" for name in LOADERS} == set(parts["mutants"])
+    assert sum(row["trials"] for row in parts["requests"].values()) >= 10_000
