@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from rrn import RRN, CompleteGraphs, EdgeList, NeighbourTable, engines
+from rrn.constraints.training import fit
 from rrn.devices import host
+from rrn.estimator import RRNClassifier
 from rrn.graphs import Aggregate, Graph, Groups, PackedGraphs, neighbour_edges
 from rrn.losses import accuracy_by_step, every_step
 from rrn.messages import GroupMessage
@@ -19,6 +21,8 @@ from rrn.pretrained import from_pretrained
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.heard import heard
 from rrn.tasks.sudoku.predict import answers_by_step, solve
+from rrn.viewing import trace
+from tests.constraints.test_declaring import queens
 from tests.elsewhere import elsewhere
 
 CPU = torch.device("cpu")
@@ -98,6 +102,30 @@ def test_tensors_of_two_devices_do_not_mix() -> None:
             there.numpy()
         with pytest.raises(RuntimeError, match="expected all tensors on one device"):
             here[there > 1]
+
+
+def learned() -> list[np.ndarray]:
+    """What an estimator, a solver of declared problems and a trace make of small problems, trained a little."""
+    rng = np.random.default_rng(0)
+    ring = np.array([[0, 1, 2, 3], [1, 2, 3, 0]])
+    graphs = [(rng.standard_normal((4, 2)), ring) for _ in range(8)]
+    labels = [(x[:, 0] > 0).tolist() for x, _ in graphs]
+    classifier = RRNClassifier(hidden=4, steps=2, epochs=2, class_weight={True: 2.0}, validation_fraction=0.25)
+    classifier.fit(graphs, labels)
+    solver = fit(queens(4).kinds, lambda rng: queens(4).dig(rng), updates=3, places=4, hidden=8)
+    solutions = solver.solve([queens(5).dig(rng) for _ in range(3)], max_steps=9, starts=2)
+    x, edges = (torch.from_numpy(part) for part in (graphs[0][0].astype(np.float32), ring))
+    seen = trace(classifier.network_, x, edges, max_steps=3)
+    accuracy = seen.accuracy(np.array(labels[0]).astype(np.int64))
+    found = [*classifier.predict_proba(graphs), solutions.valid, solutions.steps, seen.beliefs, accuracy]
+    return [np.asarray(part) for part in found]
+
+
+def test_estimators_solvers_and_traces_do_not_mind_the_default_device() -> None:
+    with torch.device("meta"):
+        poisoned = learned()
+    for ours, default in zip(learned(), poisoned, strict=True):
+        np.testing.assert_array_equal(default, ours)
 
 
 def without_numbers() -> dict[str, tuple[Graph, int, tuple[int, ...]]]:

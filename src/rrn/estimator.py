@@ -141,7 +141,8 @@ class _Estimator(ABC):
         training, validation = self._split(targets)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            network = self._new_network(samples[0])
+            with torch.device("cpu"):
+                network = self._new_network(samples[0])
             if not going_on:
                 self.network_ = network.to(self.device)
             elif network.settings != self.network_.settings:
@@ -168,7 +169,7 @@ class _Estimator(ABC):
 
     def _worth(self, targets: list[Tensor]) -> list[Tensor]:
         """How much each target counts, whatever its graph."""
-        return [torch.ones(len(target)) for target in targets]
+        return [target.new_ones(len(target), dtype=torch.float32) for target in targets]
 
     def _weigh(self, targets: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
         """How much each answer counts: 1 in the mean, so that weights do not change the learning rate."""
@@ -484,7 +485,8 @@ class RRNClassifier(_Estimator):
             strangers = [name for name in self.class_weight if name not in self.classes_.tolist()]
             if strangers:
                 raise InputError(f"class_weight: {strangers[0]!r} is none of the classes {self.classes_.tolist()}")
-            worth = torch.tensor([float(self.class_weight.get(name, 1)) for name in self.classes_.tolist()])
+            by_class = [float(self.class_weight.get(name, 1)) for name in self.classes_.tolist()]
+            worth = torch.tensor(by_class, device="cpu")
         elif self.class_weight == "balanced":
             worth = counts.sum() / counts.clamp(min=1)
         else:

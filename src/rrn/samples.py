@@ -63,7 +63,7 @@ def join(samples: Sequence[Sample], asked: Asked, device: str) -> Joined:
     if asked == "edge" and any(sample.edge_of is not None for sample in samples):
         numbered, seen = [], 0
         for sample in samples:
-            own = torch.arange(sample.edge_index.shape[1]) if sample.edge_of is None else sample.edge_of
+            own = torch.arange(sample.edge_index.shape[1], device="cpu") if sample.edge_of is None else sample.edge_of
             numbered.append(own + seen)
             seen += sample.how_many("edge")
         edge_of = torch.cat(numbered).to(device)
@@ -105,9 +105,9 @@ def _read(graph: Any, node_attribute: str, edge_attribute: str | None, estimator
             edge_attribute = "x"
         parts = from_networkx(graph, node_attribute, edge_attribute)
         if not graph.is_directed() and graph.number_of_edges():
-            places = torch.arange(graph.number_of_edges())
+            places = torch.arange(graph.number_of_edges(), device="cpu")
             back = [place for place, (a, b) in enumerate(graph.edges()) if a != b]
-            edge_of = torch.cat([places, torch.tensor(back, dtype=torch.long)])
+            edge_of = torch.cat([places, torch.tensor(back, dtype=torch.long, device="cpu")])
     elif hasattr(graph, "node_types") or hasattr(graph, "edge_index"):
         parts = from_pyg(graph)
         if hasattr(graph, "node_types"):
@@ -115,9 +115,9 @@ def _read(graph: Any, node_attribute: str, edge_attribute: str | None, estimator
     elif isinstance(graph, tuple | list) and len(graph) in (2, 3):
         edge_attr = graph[2] if len(graph) == 3 else None
         parts = {
-            "x": torch.as_tensor(graph[0], dtype=torch.float32),
-            "edge_index": torch.as_tensor(graph[1]),
-            "edge_attr": None if edge_attr is None else torch.as_tensor(edge_attr, dtype=torch.float32),
+            "x": torch.as_tensor(graph[0], dtype=torch.float32, device="cpu"),
+            "edge_index": torch.as_tensor(graph[1], device="cpu"),
+            "edge_attr": None if edge_attr is None else torch.as_tensor(edge_attr, dtype=torch.float32, device="cpu"),
         }
     else:
         raise InputError(
@@ -195,10 +195,10 @@ def shaped(array: np.ndarray, sample: Sample, asked: Asked, width: tuple[int, ..
 def read_weights(weights: Sequence[Any] | None, samples: Sequence[Sample], asked: Asked) -> list[Tensor]:
     """How much each answer counts, one tensor (answers,) per sample."""
     if weights is None:
-        return [torch.ones(sample.how_many(asked)) for sample in samples]
+        return [torch.ones(sample.how_many(asked), device="cpu") for sample in samples]
     read = []
     for number, (weight, sample) in enumerate(zip(_one_each(weights, samples, "sample_weight"), samples, strict=True)):
-        each, answers = torch.as_tensor(weight, dtype=torch.float32).cpu(), sample.how_many(asked)
+        each, answers = torch.as_tensor(weight, dtype=torch.float32, device="cpu"), sample.how_many(asked)
         if each.dim() and each.shape != (answers,):
             raise InputError(
                 f"sample_weight of graph {number}: expected a number or shape {(answers,)}, got {tuple(each.shape)}"

@@ -103,13 +103,13 @@ class Trace(NamedTuple):
 
     def accuracy(self, targets: Tensor | np.ndarray, ignore_index: int = IGNORE) -> Tensor:
         """The share of right answers at each step in each graph: (steps, graphs); NaN where no target is known."""
-        targets = torch.as_tensor(targets).cpu()
+        targets = torch.as_tensor(targets, device="cpu")
         if targets.shape != self.answer_of.shape:
             raise InputError(f"targets: expected shape {tuple(self.answer_of.shape)}, got {tuple(targets.shape)}")
         counts = known(targets, ignore_index)
         right = ((self.beliefs.argmax(-1) == targets) & counts).double()
-        total = torch.zeros(len(right), len(self.steps)).double().index_add(1, self.answer_of, right)
-        return total / torch.zeros(len(self.steps)).double().index_add(0, self.answer_of, counts.double())
+        total = right.new_zeros(len(right), len(self.steps)).index_add(1, self.answer_of, right)
+        return total / right.new_zeros(len(self.steps)).index_add(0, self.answer_of, counts.double())
 
 
 def trace(
@@ -155,9 +155,10 @@ def trace(
     beliefs = torch.stack(chances).cpu()
     edges, graph_of = torch.stack([senders, receivers]).cpu(), graph_of.cpu()
     asked = _what_is_asked(network, beliefs.shape[1], len(graph_of), len(thought.steps))
-    of_answers = {"node": graph_of, "graph": torch.arange(len(thought.steps)), "edge": graph_of[edges[1]]}[asked]
+    graphs = torch.arange(len(thought.steps), device="cpu")
+    of_answers = {"node": graph_of, "graph": graphs, "edge": graph_of[edges[1]]}[asked]
     change = (beliefs[1:] - beliefs[:-1]).abs().amax(-1)
-    residuals = torch.zeros(len(change), len(thought.steps), dtype=change.dtype)
+    residuals = change.new_zeros(len(change), len(thought.steps))
     residuals = residuals.scatter_reduce(1, of_answers.expand_as(change), change, "amax")
     of_messages = torch.stack(effects).cpu() if messages else None
     return Trace(
@@ -206,7 +207,7 @@ class _Followed:
             edge_attr = edge_attr.expand(*given.graph.edge_shape, -1).flatten(0, -2)[places]
         try:
             self.edge_term = network.message.encode_edges(edge_attr)
-            network.message(torch.zeros(nodes + edges, network.hidden).to(given.x), self.graph, self.edge_term)
+            network.message(given.x.new_zeros(nodes + edges, network.hidden), self.graph, self.edge_term)
         except (InputError, RuntimeError, IndexError) as error:
             kind = type(network.message).__name__
             raise InputError(
@@ -352,7 +353,7 @@ def plot_convergence(
 
 def _held(values: Tensor, steps: Tensor) -> Tensor:
     """Each graph's value at its last step in all steps after it: (steps, graphs)."""
-    at = torch.minimum(torch.arange(len(values))[:, None], steps - 1)
+    at = torch.minimum(torch.arange(len(values), device="cpu")[:, None], steps - 1)
     return values.gather(0, at)
 
 

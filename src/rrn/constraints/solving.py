@@ -36,11 +36,11 @@ class Batch:
         self.counts = [max(sizes) for sizes in zip(*(counts for _, counts, _ in parts), strict=True)]
         opened = [problem.still_open for problem in problems]
         members = [member_of[still_open] for (member_of, _, _), still_open in zip(parts, opened, strict=True)]
-        self.sizes = torch.tensor([len(rows) for rows in members])
+        self.sizes = torch.tensor([len(rows) for rows in members], device="cpu")
         self.graph = Groups(torch.from_numpy(np.concatenate(members)), self.counts, self.sizes.cumsum(0))
         self.decides = problems[0].constraints.decides
         first = np.cumsum([0, *self.counts])
-        self.needed = torch.zeros(len(problems), first[-1], dtype=torch.bool)
+        self.needed = torch.zeros(len(problems), first[-1], dtype=torch.bool, device="cpu")
         """(problems, groups), which groups still need a true member."""
         for row, problem, (_, _, groups) in zip(self.needed.numpy(), problems, parts, strict=True):
             missing = problem.constraints.needed & ~problem.taken
@@ -62,7 +62,7 @@ class Batch:
     def keeps_the_rules(self, chosen: Tensor) -> Tensor:
         """Whether each problem's answer breaks no rule, after each step: (steps, nodes) → (steps, problems)."""
         groups, kinds = self.graph.rows(), len(self.counts)
-        counts = torch.zeros(len(chosen), self.needed.numel(), dtype=torch.int32)
+        counts = chosen.new_zeros(len(chosen), self.needed.numel(), dtype=torch.int32)
         counts.index_add_(1, groups.flatten(), chosen.int().repeat_interleave(kinds, dim=1))
         counts = counts.view(len(chosen), *self.needed.shape)
         return ((counts <= 1) & ((counts == 1) | ~self.needed)).all(-1)
@@ -179,8 +179,7 @@ class _Work:
         return len(self.problems)
 
     def begin(self, numbers: Tensor) -> tuple[Tensor, State]:
-        sizes = torch.tensor([int(self.problems[number].still_open.sum()) for number in numbers.tolist()])
-        return sizes, self.network.init_state(torch.ones(int(sizes.sum()), 1))
+        return enter(self.network, [self.problems[number] for number in numbers.tolist()])
 
     def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
         return run(self.network, self._batch(places), steps, places.state)
@@ -202,10 +201,16 @@ class _Work:
         return self.taken[1]
 
 
+def enter(network: RRN, problems: Sequence[Problem]) -> tuple[Tensor, State]:
+    """How many open candidates each problem has, and the state of all of them before the first step."""
+    sizes = torch.tensor([int(problem.still_open.sum()) for problem in problems], device="cpu")
+    return sizes, network.init_state(next(network.parameters()).new_ones(int(sizes.sum()), 1))
+
+
 def run(network: RRN, batch: Batch, steps: int, state: State) -> tuple[Tensor, State]:
     """The logits of the open candidates after each step, (steps, nodes), and the state after the last."""
     nodes = batch.graph.num_nodes
     if not nodes:
-        return torch.zeros(steps, 0), state
-    outputs, state = network.run(torch.ones(nodes, 1), batch.graph, steps=steps, state=state)
+        return state.h.new_zeros(steps, 0), state
+    outputs, state = network.run(state.h.new_ones(nodes, 1), batch.graph, steps=steps, state=state)
     return outputs[..., 0], state

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rrn.constraints.declaring import Problem
-from rrn.constraints.solving import Batch, Solver, make_network, run
+from rrn.constraints.solving import Batch, Solver, enter, make_network, run
 from rrn.errors import InputError
 from rrn.network import RRN
 from rrn.places import NOISE, Places
@@ -66,7 +66,7 @@ def fit(
     if updates < 1:
         raise InputError(f"updates: expected at least 1, got {updates}")
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
         torch.manual_seed(seed)
         network = make_network(len(kinds), hidden, message_width, layer_width)
     average = Average(network, AVERAGE)
@@ -82,7 +82,8 @@ def fit(
         if room:
             numbers = [next(counter) for _ in range(room)]
             problems |= {number: _draw(make, drawn, pool, extra, rng) for number in numbers}
-            new = _enter(network, numbers, problems)
+            sizes, state = enter(network, [problems[number] for number in numbers])
+            new = Places.enter(torch.tensor(numbers, device="cpu"), sizes, state)
             here = new if here is None else here.join(new)
         assert here is not None
         if noise:
@@ -135,12 +136,6 @@ def _draw(
     raise InputError("make: 100 problems in a row had no open candidate")
 
 
-def _enter(network: RRN, numbers: list[int], problems: dict[int, Problem]) -> Places:
-    sizes = torch.tensor([int(problems[number].still_open.sum()) for number in numbers])
-    state = network.init_state(torch.ones(int(sizes.sum()), 1))
-    return Places.enter(torch.tensor(numbers), sizes, state)
-
-
 def _loss(logits: Tensor, batch: Batch) -> Tensor:
     """(steps, nodes) → the mean over steps and over groups, or nodes."""
     assert batch.target is not None
@@ -160,4 +155,4 @@ def _right(logits: Tensor, batch: Batch) -> Tensor:
     assert batch.target is not None
     wrong = (batch.decide(logits) ^ batch.target).int()
     place = batch.graph.graph_of_node().expand_as(wrong)
-    return torch.zeros(len(logits), len(batch.sizes), dtype=torch.int32).scatter_add(1, place, wrong) == 0
+    return wrong.new_zeros(len(logits), len(batch.sizes)).scatter_add(1, place, wrong) == 0

@@ -149,9 +149,7 @@ def _zero_positions(network: nn.Module) -> None:
 
 def tables(result: dict[str, Any]) -> list[Any]:
     steps = [str(t) for t in result["steps"]]
-    table = Table(
-        "givens", "n", *steps, title="solved within so many steps, one start", box=None, header_style="bold"
-    )
+    table = Table("givens", "n", *steps, title="solved within so many steps, one start", box=None, header_style="bold")
     for givens, figures in result["accuracy_by_givens_and_steps"].items():
         table.add_row(givens, f"{result['n_by_givens'][givens]:,}", *[f"{figures[t]:.1%}" for t in steps])
     table.add_row("all", f"{result['n']:,}", *[f"{result['accuracy'][t]:.1%}" for t in steps], style="bold")
