@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from rrn.compiled import COMPILED
 from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.grid import is_solved, places, solves
-from rrn.tasks.sudoku.symmetry import draw_relabellings, draw_symmetries, fingerprints, random_symmetry
+from rrn.tasks.sudoku.symmetry import Symmetries, draw_relabellings, draw_symmetries, fingerprints, random_symmetry
 
 seeds = st.integers(0, 2**32)
 
@@ -26,8 +26,9 @@ def test_a_symmetry_keeps_puzzles_puzzles(some: tuple[np.ndarray, np.ndarray], s
 @settings(max_examples=20, deadline=None)
 def test_the_inverse_leads_back(some: tuple[np.ndarray, np.ndarray], seed: int) -> None:
     symmetries = draw_symmetries(len(some[0]), np.random.default_rng(seed))
-    assert (symmetries.inverse().apply(symmetries.apply(some[0])) == some[0]).all()
-    assert (symmetries.apply(symmetries.inverse().apply(some[1])) == some[1]).all()
+    back = Symmetries(symmetries.cells.argsort(1), symmetries.digits.argsort(1).astype(np.uint8))
+    assert (back.apply(symmetries.apply(some[0])) == some[0]).all()
+    assert (symmetries.apply(back.apply(some[1])) == some[1]).all()
 
 
 def test_every_kind_of_symmetry_is_drawn() -> None:

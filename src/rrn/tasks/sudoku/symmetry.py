@@ -18,9 +18,6 @@ class Symmetries(NamedTuple):
         moved = np.take_along_axis(as_grids(grids), self.cells, axis=1)
         return np.take_along_axis(self.digits, moved.astype(np.intp), axis=1)
 
-    def inverse(self) -> "Symmetries":
-        return Symmetries(np.argsort(self.cells, axis=1), np.argsort(self.digits, axis=1).astype(np.uint8))
-
 
 def draw_symmetries(count: int, rng: np.random.Generator) -> Symmetries:
     """Drawn uniformly from all of them, 9! x 2 x (3!)^8.
