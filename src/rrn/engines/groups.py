@@ -47,7 +47,8 @@ class Groups(Engine):
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             logits, h, s = _Steps.apply(*tensors, graph, steps)
         else:
-            logits, h, s = _asked(*(tensor.detach() for tensor in tensors), graph=graph, steps=steps)
+            h, s, first, second, weight = (tensor.detach() for tensor in tensors)
+            logits, h, s = _asked(h, s, first, second, weight, graph, steps)
         return logits[..., None], State(h, (s,))
 
 
