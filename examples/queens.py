@@ -2,7 +2,7 @@
 
 One queen in every row and column, at most one on every diagonal. Queens of a random solution are placed one by one
 until no other solution is left; tested so, and with one or two more. A fifth of all solutions, with their mirror
-images and rotations, is kept for testing. Most that is left needs a search, so further starts get much noise, and time.
+images and rotations, is kept for testing. Many boards need a search, so starts get much noise, and time.
 
     python examples/queens.py
 """
@@ -71,7 +71,7 @@ def main(updates: int = 4000, count: int = 200) -> dict[str, dict[str, object]]:
         for more in (0, 1, 2):
             rng = np.random.default_rng(1_000_000)
             problems = [draw(size, rng, testing=True, more=more) for _ in range(count)]
-            found = solver.solve(problems, max_steps=256, noise=2.0)
+            found = solver.solve(problems, max_steps=1024, noise=2.0)
             results[f"size {size}, {more} more"] = {
                 "n": count,
                 "placed": float(np.mean([len(problem.given) for problem in problems])),
@@ -79,7 +79,7 @@ def main(updates: int = 4000, count: int = 200) -> dict[str, dict[str, object]]:
                 "solved_by_starts": found.solved_by_starts(),
             }
             if not more:  # what noise and the check of every step do alone
-                guessed = untrained.solve(problems[:50], max_steps=256, noise=2.0)
+                guessed = untrained.solve(problems[:50], max_steps=1024, noise=2.0)
                 results[f"size {size}, {more} more"]["untrained"] = {
                     "n": 50,
                     "solved_by_starts": guessed.solved_by_starts(),

@@ -115,12 +115,12 @@ def test_published_results_hold_what_the_guide_claims() -> None:
     assert {"latin_squares", "queens", "timetable"} <= set(examples)
     assert {"graph_colouring", "shortest_paths", "digit_sudoku"} <= set(examples)
     assert all(example["processor_minutes"] < 3 for example in examples.values())
-    for constraints in ("latin_squares", "timetable"):
+    for constraints in ("latin_squares", "queens", "timetable"):
         for kind in examples[constraints]["result"].values():
             assert kind["solved_by_starts"][-1] >= 0.95
-    for name, board in examples["queens"]["result"].items():
-        hardest = name == "size 12, 0 more"
-        assert board["solved_by_starts"][-1] >= (0.92 if hardest else 0.95)
+    for size in (8, 10, 12):
+        board = examples["queens"]["result"][f"size {size}, 0 more"]
+        assert board["solved_by_starts"][0] > board["untrained"]["solved_by_starts"][0] + 0.5
     for square in examples["latin_squares"]["result"].values():
         assert square["sudoku_weights_untrained"]["solved_by_starts"][-1] >= 0.95
     assert examples["digit_sudoku"]["result"]["0 extra givens"]["solved"] >= 0.95
