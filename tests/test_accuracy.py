@@ -19,13 +19,15 @@ def percent(share: float) -> str:
 
 
 def test_every_sentence_is_what_was_measured() -> None:
-    sudoku, babi = result("sudoku_17"), result("babi")
+    sudoku, babi = result("sudoku_17"), result("babi_limits")
+    untold = babi["limits"]["unanswerable"]
     measured = {
         "sudoku": f"Of {sudoku['n']:,} puzzles with 17 givens that it never saw, it solves "
         f"{percent(sudoku['accuracy'][str(sudoku['steps'][-1])])} at the first start and "
         f"{percent(sudoku['accuracy_restarts'])} with up to {sudoku['restarts']} restarts.",
         "babi": f"Of {babi['n']:,} questions of the official bAbI files, it answers "
-        f"{percent(1 - babi['mean_error'])} right.",
+        f"{percent(1 - babi['mean_error'])} right; of {untold['n']:,} whose answer is not in the story, it says "
+        f"so to {percent(untold['accuracy'])}.",
     }
     for name, file, what in (
         ("pretty-clevr", "pretty_clevr", "questions about scenes"),
@@ -37,6 +39,7 @@ def test_every_sentence_is_what_was_measured() -> None:
 
 
 def test_what_was_measured_are_the_weights_that_ship() -> None:
-    for name, file in (("sudoku", "sudoku_17"), ("babi", "babi"), ("pretty-clevr", "pretty_clevr"), ("ages", "ages")):
+    files = {"sudoku": "sudoku_17", "babi": "babi", "babi-limits": "babi_limits", "pretty-clevr": "pretty_clevr"}
+    for name, file in (files | {"ages": "ages"}).items():
         _, config = read_config(name)
         assert config["trained"] == result(file)["trained"], name

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rrn.tasks.babi.reader import read_babi
+from rrn.tasks.babi.vocabulary import PLAIN_WORDS
 
 Call = Callable[..., tuple[int, str, str]]
 TINY = ["--hidden", 16, "--word-width", 8, "--update-width", 16, "--head-width", 4, "--roles", 3, "--batch-size", 8]
@@ -31,6 +32,53 @@ def test_the_shipped_network_answers_and_names_the_facts(call: Call) -> None:
     assert said["steps"][-1]["probability"] > 0.5
     assert [step["step"] for step in said["steps"]] == [1, 2, 3, 4]
     assert said["facts"][0]["fact"] in ("Mary took the milk there.", "Mary travelled to the office.")
+
+
+@pytest.mark.parametrize(
+    ("story", "question", "answer"),
+    [
+        ("Mary went to the office. John took the milk.", "Where is John?", "not in the story"),
+        ("Julie walked to the park. Fred went to the school.", "Where is Daniel?", "not in the story"),
+        ("Mary went to the office. John took the milk.", "Where is the apple?", "not in the story"),
+        ("The box is bigger than the chest.", "Is the suitcase bigger than the box?", "not in the story"),
+        ("Mary went to the office. John ran to the garden.", "Where is John?", "garden"),
+        ("Mary took the milk. Mary took the apple. Mary took the ball.", "How many objects is Mary carrying?", "three"),
+        (
+            "Yann took the milk. Yann took the apple. Yann put the milk down.",
+            "How many objects is Yann carrying?",
+            "one",
+        ),
+    ],
+)
+def test_it_knows_its_limits_and_counts_to_three(call: Call, story: str, question: str, answer: str) -> None:
+    code, out, err = call("ask", "babi", story, question, "--json")
+    assert code == 0, err
+    said = json.loads(out)
+    assert said["answer"] == answer
+    assert (said["not_in_the_story"] > 0.5) == (answer == "not in the story")
+
+
+def test_everyday_words_are_said_to_be_read_as_others(call: Call, weights: Path) -> None:
+    story = ("Mary ran to the corridor.", "Where is Mary?", "--weights", weights)
+    code, out, _ = call("ask", "babi", *story, "--json")
+    assert code == 0
+    assert json.loads(out)["read_as"] == {"ran": "went", "corridor": "hallway"}
+    code, out, _ = call("ask", "babi", *story)
+    assert code == 0
+    assert "(read: ran as went, corridor as hallway)" in out
+
+
+def test_the_words_are_listed(call: Call) -> None:
+    code, out, _ = call("ask", "babi", "--words")
+    assert code == 0
+    assert "people: Mary, John" in out
+    assert "walked" in out
+    code, out, _ = call("ask", "babi", "--words", "--json")
+    assert code == 0
+    listed = json.loads(out)
+    known = {word.lower() for words in listed["words"].values() for word in words}
+    assert known == set(PLAIN_WORDS.split())
+    assert listed["read_as"]["walked"] == "went"
 
 
 def test_asking_in_words(call: Call, weights: Path) -> None:
@@ -87,6 +135,9 @@ def test_writing_data(call: Call, tmp_path: Path) -> None:
     code, _, err = call("data", "babi", "--out", tmp_path / "set", "--train", 5, "--valid", 2, "--test", 0)
     assert code == 0
     assert "140 questions" in err
+    code, out, _ = call("data", "babi", "--out", tmp_path / "other", "--train", 1, "--valid", 0, "--test", 0, "--json")
+    assert code == 0
+    assert json.loads(out)["questions_per_task"] == {"train": 1}
     assert sum(len(story.questions) for story in read_babi(tmp_path / "set", "train", [7])[7]) == 5
 
 
@@ -107,9 +158,23 @@ def test_evaluating(call: Call, weights: Path, tmp_path: Path) -> None:
     assert result == json.loads(written.read_text())
     assert {"n", "mean_error", "failed_tasks", "error_by_task"} <= result.keys()
     assert figure.stat().st_size > 10_000
-    code, out, _ = call("evaluate", "babi", "--weights", weights, "--limit", 40)
+    code, out, _ = call("evaluate", "babi", "--weights", weights, "--limit", 40, "--limits")
     assert code == 0
     assert "failed tasks" in out
+    assert "calibration error of the probability that the answer is not in the story" in out
+
+
+def test_limits_are_measured_by_task(call: Call, weights: Path) -> None:
+    code, out, _ = call("evaluate", "babi", "--weights", weights, "--limit", 40, "--limits", "--json")
+    assert code == 0
+    limits = json.loads(out)["limits"]
+    assert list(limits["by_task"]) == [str(task) for task in range(1, 21)]
+    for kind in ("answerable", "unanswerable"):
+        parts = [figures[kind] for figures in limits["by_task"].values()]
+        assert sum(part["n"] for part in parts) == limits[kind]["n"]
+        right = sum(part["n"] * part["accuracy"] for part in parts)
+        assert right == pytest.approx(limits[kind]["n"] * limits[kind]["accuracy"])
+    assert 0 <= limits["calibration_error"] <= 1
 
 
 def test_a_killed_run_goes_on(call: Call, weights: Path) -> None:

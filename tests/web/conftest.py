@@ -37,11 +37,11 @@ BROWSER_FLAGS = [
 def weights(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path | str]:
     """Those of every panel: shipped ones, and untrained ones where none ship."""
     found: dict[str, Path | str] = {}
-    for name in PANELS:
-        if name in shipped():
-            found[name] = name
-        elif name in tasks.presets():
-            preset = tasks.find_preset(name)
+    for name, panel in PANELS.items():
+        if panel.weights in shipped():
+            found[name] = panel.weights
+        else:
+            preset = tasks.find_preset(panel.weights)
             found[name] = tmp_path_factory.mktemp("weights") / name
             save_pretrained(tasks.build_network(preset), found[name], preset, {})
     return found

@@ -19,6 +19,7 @@ from rrn import tasks
 from rrn.pretrained import from_pretrained
 from rrn.tasks.babi.predict import Asked
 from rrn.tasks.babi.predict import predict as babi_predict
+from rrn.tasks.babi.vocabulary import NOT_TOLD
 from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import solves
@@ -212,6 +213,7 @@ def test_stories_are_answered_and_facts_weighed(client: TestClient, weights: dic
     expected = babi_predict(network, Asked(facts, "Where is Mary?"), 3, 20)
     guesses = [step["guesses"][0]["probability"] for step in result["steps"]]
     assert guesses == pytest.approx(expected.probabilities.max(1), abs=1e-3)
+    assert result["not_told"] == pytest.approx(expected.probabilities[-1, 0], abs=1e-3)
     mattered = [fact["mattered"] for fact in result["facts"]]
     assert mattered == pytest.approx(np.clip(expected.importance, 0, 1), abs=1e-3)
 
@@ -241,7 +243,8 @@ def test_bad_stories_are_refused_by_name(
 def test_there_is_a_story_of_each_task(client: TestClient, weights: dict[str, Any]) -> None:
     needs_babi(weights)
     examples = client.get("/api/babi/examples", params={"number": 3}).json()
-    assert [example["task"] for example in examples] == list(range(1, 21))
+    assert [example["task"] for example in examples] == list(range(1, 22))
+    assert examples[-1]["answer"] == NOT_TOLD
     for example in examples:
         asked = ask(client, "/api/babi/ask", facts=example["facts"], question=example["question"], steps=1)
         assert [fact["text"] for fact in asked["facts"]] == example["facts"].split("\n")

@@ -255,7 +255,7 @@ def test_babi(visit: Any, weights: dict[str, Any], client: Any) -> None:
     page = visit().open("#babi")
     page.wait_for_selector("#panel-babi tbody tr")
     examples = client.get("/api/babi/examples").json()
-    assert page.get_by_label("Example").locator("option").count() == 20
+    assert page.get_by_label("Example").locator("option").count() == 21
     page.get_by_label("Example").select_option("2")
     until(page, "(text) => document.querySelector('#panel-babi textarea').value === text", arg=examples[1]["facts"])
     page.wait_for_selector("#panel-babi tbody tr")
@@ -268,6 +268,10 @@ def test_babi(visit: Any, weights: dict[str, Any], client: Any) -> None:
     body = {"facts": "Mary went to the kitchen. John moved to the garden.", "question": "Where is Mary?"}
     answer = client.post("/api/babi/ask", json=body).json()["answer"]
     assert page.locator("#panel-babi .verdict strong").inner_text() == answer
+    page.get_by_label("Question").fill("Where is Daniel?")
+    page.get_by_label("Question").press("Enter")
+    until(page, "document.querySelector('#panel-babi .verdict strong').innerText === 'not in the story'")
+    assert "The facts do not say, the network holds: " in told(page, "babi")
     page.get_by_role("button", name="Surprise me").locator("visible=true").click()
     until(page, "!document.querySelector('#panel-babi textarea').value.startsWith('Mary went to the kitchen.')")
 

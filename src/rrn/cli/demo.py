@@ -136,9 +136,9 @@ def _babi() -> Act:
     from rrn.pretrained import from_pretrained
     from rrn.tasks.babi.predict import parse as read
     from rrn.tasks.babi.predict import predict
-    from rrn.tasks.babi.presets import BabiPreset
+    from rrn.tasks.babi.presets import ASKED, BabiPreset
 
-    network, preset = from_pretrained("babi")
+    network, preset = from_pretrained(ASKED)
     assert isinstance(preset, BabiPreset)
     trace = predict(network, read(STORY, STORY_QUESTION), preset.steps, preset.max_facts)
     needed = sorted((fact for fact, _ in trace.mattered(2)), key=trace.facts.index)

@@ -59,7 +59,7 @@ def create_app(
         hosts: the names that requests may call it by.
     """
     if weights is None:
-        weights = {name: name for name in shipped() if name in PANELS}
+        weights = {name: panel.weights for name, panel in PANELS.items() if panel.weights in shipped()}
     pool = Pool(workers or os.cpu_count() or 1, waiting)
     place = find_device(device)
     loaded = {}
@@ -90,7 +90,7 @@ def create_app(
             task=name,
             title=PANELS[name].title,
             about=PANELS[name].about,
-            accuracy=ACCURACY[name] if weights[name] == name else "",
+            accuracy=ACCURACY[name] if weights[name] == PANELS[name].weights else "",
             parameters=sum(p.numel() for p in network.parameters()),
             steps=preset.steps,
         )

@@ -23,7 +23,6 @@ from rrn.errors import InputError
 from rrn.export import write_onnx
 from rrn.pretrained import from_pretrained
 from rrn.tasks.babi import vocabulary
-from rrn.tasks.babi.stories import TASKS
 from rrn.tasks.pretty_clevr import data as clevr
 from rrn.tasks.pretty_clevr.figures import PALETTE, outline
 from rrn.tasks.pretty_clevr.predict import scene_of
@@ -80,7 +79,7 @@ def build(out: Path, downloads: Path) -> None:
     (part / "networks").mkdir()
     panels = []
     for name, panel in PANELS.items():
-        network, preset = from_pretrained(name)
+        network, preset = from_pretrained(panel.weights)
         print(f"exporting {name} …", file=sys.stderr, flush=True)
         outputs = ["outputs", "next_state_0", "next_state_1"] if name == "sudoku" else ["outputs"]
         write_onnx(PROGRAMS[name](network, preset.steps), part / "networks" / f"{name}.onnx", outputs)
@@ -132,7 +131,7 @@ def _set_policy(page: Path) -> None:
 
 def _data() -> dict[str, Any]:
     """What the server would say: examples, words and scenes, by the name of their file."""
-    stories = [[babi.example(task, number).model_dump() for task in TASKS] for number in range(STORIES)]
+    stories = [[story.model_dump() for story in babi.examples(number)] for number in range(STORIES)]
     return {
         "sudoku": [example.model_dump() for example in sudoku.examples()],
         "ages": {"examples": [example.model_dump() for example in ages.examples()]},
@@ -140,6 +139,7 @@ def _data() -> dict[str, Any]:
             "examples": stories,
             "words": babi.known_words().model_dump(),
             "vocabulary": vocabulary.WORDS,
+            "answers": vocabulary.ANSWERS,
             "like": [[title, words.split()] for title, words in vocabulary.LIKE.items()],
         },
         "scenes": {

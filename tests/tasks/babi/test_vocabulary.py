@@ -103,6 +103,11 @@ def test_everyday_words_are_read_as_words_of_babi() -> None:
     }  # fmt: skip
     assert unknown_words(said) == []
     assert read_as("Mary went to the kitchen.") == ("Mary went to the kitchen.", [])
+    assert read_as("Mary put the milk down.") == (
+        "Mary put down the milk.",
+        [("put the milk down", "put down the milk")],
+    )
+    assert read_as("John picked the ball up there.")[0] == "John picked up the football there."
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from rich.text import Text
 from rrn.cli.options import parse, print_json
 from rrn.errors import InputError
 from rrn.presets import Steps
+from rrn.tasks.babi.presets import ASKED
+from rrn.tasks.babi.vocabulary import NOT_TOLD, UNKNOWN_ID
 
 if TYPE_CHECKING:
     from rrn.tasks.babi.predict import Asked
@@ -26,6 +28,8 @@ WELCOME = (
     "One fact or question per line. A question ends with '?'. 'new' begins another story, 'words' lists the words the "
     "network knows, 'end' ends."
 )
+DOUBT = 0.01
+"""The probability that the answer is not in the story from which on it is said beside another answer."""
 SHOWN = 3
 """Answers shown for each step, and facts named as those that mattered."""
 
@@ -37,7 +41,7 @@ class Options:
     question: Annotated[str, tyro.conf.Positional] = ""
     steps: Steps | None = None
     """Steps to think. Unset: as many as in training."""
-    weights: str = "babi"
+    weights: str = ASKED
     example: bool = False
     """Ask about a little story that is built in."""
     words: bool = False
@@ -82,6 +86,7 @@ def _asked(options: Options, asked: "Asked") -> "Trace":
 
 def _tell(trace: "Trace", asked: "Asked", options: Options) -> None:
     mattered, best = trace.mattered(SHOWN), trace.guesses(SHOWN)
+    not_told = float(trace.probabilities[-1, UNKNOWN_ID])
     if options.json:
         steps = [
             {
@@ -93,8 +98,8 @@ def _tell(trace: "Trace", asked: "Asked", options: Options) -> None:
             for t, row in enumerate(best, start=1)
         ]
         facts_json = [{"fact": fact, "importance": round(value, 4)} for fact, value in mattered]
-        answered = {"question": trace.question, "answer": trace.answer, "steps": steps, "facts": facts_json}
-        print_json({**answered, "read_as": dict(asked.replaced)})
+        answered = {"question": trace.question, "answer": trace.answer, "not_in_the_story": round(not_told, 4)}
+        print_json({**answered, "steps": steps, "facts": facts_json, "read_as": dict(asked.replaced)})
         return
     console = Console(highlight=False)
     table = Table("step", "answer", "probability", "runners-up", box=None, header_style="bold")
@@ -105,7 +110,9 @@ def _tell(trace: "Trace", asked: "Asked", options: Options) -> None:
     if asked.replaced:
         console.print(f"(read: {', '.join(f'{word} as {meant}' for word, meant in asked.replaced)})", markup=False)
     console.print(table)
-    console.print(f"\n[bold]{trace.answer}[/bold]")
+    told = trace.answer != NOT_TOLD
+    doubt = f" (that the story does not say is {not_told:.1%} probable)" if told and not_told >= DOUBT else ""
+    console.print(Text.assemble("\n", (trace.answer, "bold"), doubt))
     if len(asked.facts) > len(trace.facts):
         console.print(f"(The network read the last {len(trace.facts)} of {len(asked.facts)} facts.)")
     if mattered:

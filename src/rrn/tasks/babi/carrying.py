@@ -116,16 +116,20 @@ def recent_handler(world: CarryingWorld) -> int | None:
 
 def ask_how_many(world: CarryingWorld) -> Question | None:
     actor = recent_handler(world)
-    if actor is None:
-        return None
+    return None if actor is None else how_many(world, actor)
+
+
+def how_many(world: CarryingWorld, actor: int) -> Question:
     support = sorted(index for indices in world.handlings[actor].values() for index in indices)
     return Question(HOW_MANY[actor], NUMBERS[world.holder.count(actor)], tuple(support), len(world.facts))
 
 
 def ask_what_carried(world: CarryingWorld) -> Question | None:
     actor = recent_handler(world)
-    if actor is None:
-        return None
+    return None if actor is None else what_carried(world, actor)
+
+
+def what_carried(world: CarryingWorld, actor: int) -> Question:
     handled = world.handlings[actor]
     answer = ",".join(THINGS[thing] for thing in handled if world.holder[thing] == actor) or "nothing"
     support = tuple(index for indices in handled.values() for index in indices)

@@ -21,6 +21,7 @@ import numpy as np
 from rrn.errors import InputError
 from rrn.storage import SIDECAR, write_atomically, write_json
 from rrn.tasks.babi.generator import GENERATOR_VERSION, generate_stories
+from rrn.tasks.babi.limits import widened
 from rrn.tasks.babi.reader import SPLITS
 from rrn.tasks.babi.stories import TASKS, Story, cut, story_text
 from rrn.tasks.babi.vocabulary import answer_id, word_ids
@@ -257,10 +258,22 @@ class EndlessQuestions:
     """Generated questions, ever new, encoded against one growing table. The same seed and calls give the same."""
 
     def __init__(
-        self, seed: int, tasks: Iterable[int] = TASKS, table: SentenceTable | None = None, stream: int = 0
+        self,
+        seed: int,
+        tasks: Iterable[int] = TASKS,
+        table: SentenceTable | None = None,
+        stream: int = 0,
+        unanswerable: float = 0.0,
+        everyday: float = 0.0,
     ) -> None:
+        """``unanswerable`` and ``everyday`` are shares of the questions, see `rrn.tasks.babi.limits.widened`."""
         self.table = SentenceTable() if table is None else table
-        self._stories = {task: generate_stories(task, seed, stream) for task in tasks}
+        self._stories = {
+            task: widened(task, seed, stream, unanswerable, everyday)
+            if unanswerable or everyday
+            else generate_stories(task, seed, stream)
+            for task in tasks
+        }
 
     def take(self, questions_per_task: int | Mapping[int, int]) -> EncodedQuestions:
         """The next questions: as many of each task, or as many as each is mapped to. Ordered by task: sample them."""

@@ -18,6 +18,8 @@ from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTabl
 from rrn.tasks.babi.model import as_batch
 from rrn.tasks.babi.presets import BabiPreset, MemN2NPreset, PaperPreset, RolesPreset
 from rrn.tasks.babi.reader import read_babi
+from rrn.tasks.babi.stories import TASKS
+from rrn.tasks.babi.vocabulary import UNKNOWN_ID
 
 QUESTIONS = 1000
 """Generated questions of each task, where no files are given."""
@@ -26,6 +28,10 @@ SEED = 2**31 - 1
 FAILED = 0.05
 """A task with more errors than this counts as failed."""
 CHUNK = 250
+FEWEST = 20
+"""Questions of a task, with an answer or without, so that there are some of both."""
+BINS = 15
+"""Of probabilities, for the expected calibration error."""
 NAMES = (
     "single supporting fact",
     "two supporting facts",
@@ -59,6 +65,64 @@ class Options(EvaluateOptions):
     """Facts kept before a question. Unset: as in training."""
     beside: tuple[str, ...] = ()
     """Further weights of this task to measure on the same questions: other seeds, ablations, baselines."""
+    limits: bool = False
+    """Also measure whether it knows when the answer is not in the story, and how far its probabilities can be trusted,
+    on generated questions."""
+
+
+def probabilities_of(
+    network: nn.Module,
+    questions: EncodedQuestions,
+    steps: int,
+    max_facts: int,
+    progress: Callable[[int, int], Any] = lambda done, of: None,
+) -> np.ndarray:
+    """Of each answer to each question after the last step: (n, answers)."""
+    parts = []
+    for number, part in enumerate(questions.batches(CHUNK, max_facts), start=1):
+        parts.append(answer_logits(network, as_batch(part, questions.table), steps)[-1].softmax(-1).numpy())
+        progress(min(number * CHUNK, len(questions)), len(questions))
+    return np.concatenate(parts)
+
+
+def calibration_error(probability: np.ndarray, happened: np.ndarray, bins: int = BINS) -> float:
+    """The expected calibration error: how far the mean probability is from how often it happened, in each of as many
+    equally wide bins of the probability, weighed by how many fall into each."""
+    place = np.minimum((probability * bins).astype(int), bins - 1)
+    gap = np.bincount(place, probability - happened, minlength=bins)
+    return float(np.abs(gap).sum() / len(probability))
+
+
+def measure_limits(
+    network: nn.Module,
+    steps: int,
+    max_facts: int,
+    questions_per_task: int = QUESTIONS,
+    progress: Callable[[int, int], Any] = lambda done, of: None,
+) -> dict[str, Any]:
+    """Generated questions, half of which have no answer in the story (see `rrn.tasks.babi.limits`): the share answered
+    rightly of both, the share refused of those that have one, and the error of the probabilities: of the answer given,
+    and of there being none."""
+    questions = EndlessQuestions(SEED, unanswerable=0.5, everyday=0.25).take(questions_per_task)
+    said = probabilities_of(network, questions, steps, max_facts, progress)
+    right = said.argmax(1) == questions.answers
+    refused, untold = said.argmax(1) == UNKNOWN_ID, questions.answers == UNKNOWN_ID
+
+    def figures(rows: np.ndarray) -> dict[str, Any]:
+        mine = np.isin(np.arange(len(right)), rows)
+        return {
+            "answerable": {
+                "n": int((mine & ~untold).sum()),
+                "accuracy": float(right[mine & ~untold].mean()),
+                "said_not_in_the_story": float(refused[mine & ~untold].mean()),
+            },
+            "unanswerable": {"n": int((mine & untold).sum()), "accuracy": float(right[mine & untold].mean())},
+            "calibration_error": calibration_error(said[mine].max(1), right[mine]),
+            "calibration_error_not_in_the_story": calibration_error(said[mine, UNKNOWN_ID], untold[mine]),
+        }
+
+    by_task = {str(task): figures(rows) for task, rows in questions.rows_by_task.items()}
+    return {"data": "generated questions", "bins": BINS, **figures(np.arange(len(right))), "by_task": by_task}
 
 
 def wrong_by_step(
@@ -110,6 +174,9 @@ def evaluate(
         "n_by_task": {str(task): len(rows) for task, rows in questions.rows_by_task.items()},
         **_measure(network, preset, questions, steps, max_facts, progress),
     }
+    if options.limits:
+        each = QUESTIONS if options.limit is None else max(FEWEST, options.limit // len(TASKS))
+        result["limits"] = measure_limits(network, steps[-1], max_facts, each, progress)
     if options.beside:
         result["beside"] = {_label(weights): _measure_weights(weights, questions) for weights in options.beside}
         alike = [
@@ -188,12 +255,33 @@ def tables(result: dict[str, Any]) -> list[Any]:
     said = f"\n{result['data']}: mean error {result['mean_error']:.2%}; failed tasks (error > {FAILED:.0%}): {failed}"
     if result["data"] == "generated questions":
         said += "\nGenerated questions, not the released ones: give the folder of the official files with --data."
+    told: list[Any] = [table, said, *(_limits_tables(result["limits"]) if "limits" in result else [])]
     if "beside" not in result:
-        return [table, said]
+        return told
     others = Table("run", "trained on", "updates", "mean error", "failed", box=None, header_style="bold")
     for name, other in result["beside"].items():
         row = (f"{other['update']:,}", f"{other['mean_error']:.2%}", str(len(other["failed_tasks"])))
         others.add_row(name, other["trained_on"], *row)
     seeds = result["over_seeds"]
     spread = f"{seeds['mean_error']:.2%} ± {seeds['deviation']:.2%}"
-    return [table, said, "", others, f"\n{seeds['runs']} seeds of {result['preset']}: mean error {spread}"]
+    return [*told, "", others, f"\n{seeds['runs']} seeds of {result['preset']}: mean error {spread}"]
+
+
+def _limits_tables(limits: dict[str, Any]) -> list[Any]:
+    columns = ("right", "refused", "not told", "calibration")
+    table = Table("task", "", *columns, box=None, header_style="bold")
+    for task, figures in [*limits["by_task"].items(), ("", limits)]:
+        table.add_row(
+            task,
+            NAMES[int(task) - 1] if task else "all",
+            f"{figures['answerable']['accuracy']:.1%}",
+            f"{figures['answerable']['said_not_in_the_story']:.1%}",
+            f"{figures['unanswerable']['accuracy']:.1%}",
+            f"{figures['calibration_error']:.2%}",
+        )
+    title = (
+        f"\nGenerated questions, {limits['answerable']['n']:,} whose answer is in the story (right, refused) and "
+        f"{limits['unanswerable']['n']:,} whose answer is not (rightly refused: not told):"
+    )
+    error = limits["calibration_error_not_in_the_story"]
+    return [title, table, f"calibration error of the probability that the answer is not in the story: {error:.2%}"]

@@ -46,12 +46,18 @@ class BabiExperiment(Experiment[BabiPreset]):
         self.pool: EncodedQuestions | None = None
         self.pooled = dict.fromkeys(preset.tasks, POOL)
         """Questions of each task in the pool."""
-        self.validation = EndlessQuestions(preset.seed, preset.tasks, self.table, stream=1).take(VALIDATION)
+        self.validation = self._questions(stream=1).take(VALIDATION)
         if preset.data is not None:
+            if preset.unanswerable or preset.everyday:
+                raise InputError("--unanswerable, --everyday: of generated questions; leave out --data, or these")
             self.pool = encode(read_babi(preset.data, "train", preset.tasks), self.table)
 
     def network(self) -> nn.Module:
         return build(self.preset)
+
+    def _questions(self, stream: int) -> EndlessQuestions:
+        preset = self.preset
+        return EndlessQuestions(preset.seed, preset.tasks, self.table, stream, preset.unanswerable, preset.everyday)
 
     def sample(self, rng: np.random.Generator) -> Batch:
         preset = self.preset
@@ -65,7 +71,7 @@ class BabiExperiment(Experiment[BabiPreset]):
             self.pool = None
         if self.pool is None:
             stream = 2 + self.drawn // POOL_UPDATES  # 0 and 1 are the test set and the validation set
-            self.pool = EndlessQuestions(preset.seed, preset.tasks, self.table, stream).take(self.pooled)
+            self.pool = self._questions(stream).take(self.pooled)
         self.drawn += 1
         return as_batch(self.pool.sample(rng, preset.batch_size, preset.max_facts, weights), self.table)
 

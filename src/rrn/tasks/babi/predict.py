@@ -9,7 +9,7 @@ from rrn.tasks.answers import answer_logits
 from rrn.tasks.babi.data import SentenceTable, encode
 from rrn.tasks.babi.model import as_batch
 from rrn.tasks.babi.stories import Question, Story
-from rrn.tasks.babi.vocabulary import WORDS, hint_for, read_as, split_sentences, unknown_words
+from rrn.tasks.babi.vocabulary import ANSWERS, hint_for, read_as, split_sentences, unknown_words
 from rrn.tasks.trace import Trace
 
 
@@ -65,7 +65,7 @@ def predict(network: nn.Module, asked: Asked, steps: int, max_facts: int) -> Tra
     whole, without = probabilities[:, 0], probabilities[-1, 1:]
     best = whole[-1].argmax()
     importance = (whole[-1, best] - without[:, best]).tolist() if len(facts) > 1 else [1.0]
-    return Trace(question, WORDS, whole, facts=tuple(facts), importance=tuple(importance))
+    return Trace(question, ANSWERS, whole, facts=tuple(facts), importance=tuple(importance))
 
 
 def check_words(sentences: list[str]) -> None:

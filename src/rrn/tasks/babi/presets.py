@@ -31,6 +31,11 @@ class BabiPreset(Preset):
     """A folder or archive of official files to train on. Unset: generated questions, ever new."""
     tasks: Annotated[tuple[int, ...], Range(least=1, most=20)] = tuple(range(1, 21))
     """The tasks trained on."""
+    unanswerable: Share = 0.0
+    """Share of the generated questions whose answer is not in the story."""
+    everyday: Share = 0.0
+    """Share of the generated questions of tasks 1–3 and 5–8 that are about stories as a person may tell them: short, of
+    any people in any places."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +135,9 @@ _ROLES = RolesPreset(
     validate_every=150,
 )
 
+ASKED = "babi-limits"
+"""The shipped weights that are asked where none are named: they know when the answer is not in the story."""
+
 PRESETS = (
     _ROLES,
     replace(
@@ -137,6 +145,18 @@ PRESETS = (
         name="babi-answers",
         about="As babi, but told answers alone, not which facts support them: what the paper's network is told.",
         support_loss=0.0,
+    ),
+    replace(
+        _ROLES,
+        name=ASKED,
+        about="As babi, trained on (--start-from weights of babi) until it also knows when the answer is not in the "
+        "story, and reads stories as a person may tell them.",
+        by_error=0.5,
+        unanswerable=0.25,
+        everyday=0.25,
+        updates=2_000,
+        lr=1e-3,
+        validate_every=250,
     ),
     PAPER,
     replace(

@@ -9,6 +9,9 @@ import re
 
 UNKNOWN_WORD = "<unknown>"
 UNKNOWN_ID = 0
+NOT_TOLD = "not in the story"
+"""The answer where none follows from the facts. It is no word of bAbI, so that its number is that of the unknown word,
+which is no answer otherwise."""
 
 PLAIN_WORDS = (
     "a above afraid after afternoon afterwards and antoine apple are back bathroom bedroom before below "
@@ -83,6 +86,8 @@ LIKE = {
 
 WORDS: tuple[str, ...] = (UNKNOWN_WORD, *PLAIN_WORDS.split(), *ANSWER_LISTS.split())
 WORD_IDS = {word: number for number, word in enumerate(WORDS)}
+ANSWERS = (NOT_TOLD, *WORDS[1:])
+"""What a network can answer, by number."""
 
 
 def tokens(sentence: str) -> list[str]:
@@ -108,14 +113,21 @@ def read_as(sentence: str) -> tuple[str, list[tuple[str, str]]]:
     """The sentence with everyday words put into bAbI's (`READ_AS`), and which were: ``("walked", "went")``, …"""
     replaced: dict[str, str] = {}
 
+    def turn(match: re.Match[str]) -> str:
+        replaced[match[0].lower()] = turned = f"{match[1]} {match[3]} {match[2]}"
+        return turned
+
     def put(match: re.Match[str]) -> str:
         meant = READ_AS[match[0].lower()]
         replaced[match[0].lower()] = meant
         return meant.capitalize() if match[0][0].isupper() else meant
 
-    return _READ_AS.sub(put, sentence.replace("’", "'")), list(replaced.items())
+    sentence = _APART.sub(turn, sentence.replace("’", "'"))
+    return _READ_AS.sub(put, sentence), list(replaced.items())
 
 
+_APART = re.compile(r"\b(puts?|set|laid|lays|picks|picked) (the \w+) (down|up)\b", re.IGNORECASE)
+"""bAbI puts down the milk; it does not put the milk down."""
 _READ_AS = re.compile(rf"\b({'|'.join(sorted(map(re.escape, READ_AS), key=len, reverse=True))})\b", re.IGNORECASE)
 
 

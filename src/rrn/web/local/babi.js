@@ -6,6 +6,8 @@ import { best, bestGuesses, byStep, integers, run } from "./network.js";
 const WIDTH = 12; // words of a sentence, at most
 const FACTS = 20;
 
+const APART = /\b(puts?|set|laid|lays|picks|picked) (the \w+) (down|up)\b/gi; // bAbI puts down the milk
+
 const sentencesOf = (text) => [...text.matchAll(/[^.!?…\n]*[\p{L}\p{N}_][^.!?…\n]*[.!?…]?/gu)].map(([sentence]) => sentence.trim());
 const tokens = (sentence) => sentence.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
 const capitalised = (word) => word[0].toUpperCase() + word.slice(1);
@@ -16,8 +18,13 @@ function reader(readAs) {
   const longest = [...words.keys()].sort((a, b) => b.length - a.length);
   const pattern = new RegExp(`\\b(${longest.join("|")})\\b`, "gi");
   const replaced = new Map();
+  const turn = (all, verb, what, particle) => {
+    const turned = `${verb} ${particle} ${what}`;
+    replaced.set(all.toLowerCase(), turned);
+    return turned;
+  };
   const read = (sentence) =>
-    sentence.replaceAll("’", "'").replace(pattern, (word) => {
+    sentence.replaceAll("’", "'").replace(APART, turn).replace(pattern, (word) => {
       const meant = words.get(word.toLowerCase());
       replaced.set(word.toLowerCase(), meant);
       return word[0] === word[0].toLowerCase() ? meant : capitalised(meant);
@@ -88,9 +95,10 @@ export async function ask({ facts: text, question: asked }) {
     mattered = without.map((row) => Math.min(Math.max(probabilities.at(-1)[said] - row[said], 0), 1));
   }
   return {
-    answer: about.vocabulary[said],
+    answer: about.answers[said],
+    not_told: probabilities.at(-1)[0],
     facts: facts.map((fact, k) => ({ text: fact, mattered: mattered[k] })),
-    steps: bestGuesses(probabilities, about.vocabulary),
+    steps: bestGuesses(probabilities, about.answers),
     read_as: [...replaced],
   };
 }

@@ -2,6 +2,7 @@
 
 from functools import cache
 from itertools import islice
+from random import Random
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from torch import nn
 from rrn.errors import InputError
 from rrn.presets import Preset
 from rrn.tasks.babi.generator import generate_stories
+from rrn.tasks.babi.limits import everyday_story
 from rrn.tasks.babi.predict import predict, understood
 from rrn.tasks.babi.stories import TASKS
-from rrn.tasks.babi.vocabulary import GROUPS, READ_AS, split_sentences, written
+from rrn.tasks.babi.vocabulary import GROUPS, NOT_TOLD, READ_AS, UNKNOWN_ID, split_sentences, written
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Step, Steps, best_guesses
 from rrn.web.pool import Pool, answer
@@ -27,6 +29,8 @@ TITLES = (
 )  # fmt: skip
 SENTENCE_WORDS = 12
 LARGEST_EXAMPLE = 999
+UNTOLD = 21
+"""The number, after those of bAbI's tasks, of the story that does not hold the answer."""
 
 
 class AskRequest(Request):
@@ -46,7 +50,8 @@ class Fact(BaseModel):
 
 
 class StoryResponse(BaseModel):
-    answer: str
+    answer: str = Field(description=f"A word or a list of words, or {NOT_TOLD!r}.")
+    not_told: float = Field(description="The probability that the answer is not in the story.")
     facts: list[Fact]
     steps: list[Step]
     read_as: list[tuple[str, str]] = Field(description="Everyday words of the story, and what they were read as.")
@@ -101,6 +106,7 @@ def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[s
     mattered = np.clip(trace.importance, 0, 1)
     return {
         "answer": trace.answer,
+        "not_told": round(float(trace.probabilities[-1, UNKNOWN_ID]), 4),
         "facts": [
             {"text": text, "mattered": round(float(m), 4)} for text, m in zip(trace.facts, mattered, strict=True)
         ],
@@ -122,6 +128,20 @@ def example(task: int, number: int) -> Example:
     raise InputError(f"no short story of task {task} for number {number}; try another number.")
 
 
+def examples(number: int) -> list[Example]:
+    """A story of each task, and one that does not hold the answer."""
+    story = everyday_story(2, Random(number), unanswerable=True)
+    (question,) = story.questions
+    untold = Example(
+        task=UNTOLD,
+        title="The answer is not told",
+        facts="\n".join(story.facts),
+        question=question.text,
+        answer=question.answer,
+    )
+    return [*(example(task, number) for task in TASKS), untold]
+
+
 def warm_up(network: nn.Module) -> None:
     _ask(network, 2, AskRequest(facts="Mary went to the kitchen. John moved to the garden.", question="Where is Mary?"))
 
@@ -138,9 +158,14 @@ def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
     async def words() -> Words:
         return known_words()
 
-    @api.get("/examples", response_model=list[Example], responses=REFUSALS, summary="A story of each of the 20 tasks")
-    async def examples(number: Annotated[int, Query(ge=0, le=LARGEST_EXAMPLE)] = 0) -> Response:
-        """Generated stories, others for another number."""
-        return await answer(pool, lambda: [example(task, number).model_dump() for task in TASKS])
+    @api.get(
+        "/examples",
+        response_model=list[Example],
+        responses=REFUSALS,
+        summary="A story of each of the 20 tasks, and another",
+    )
+    async def stories_to_begin_with(number: Annotated[int, Query(ge=0, le=LARGEST_EXAMPLE)] = 0) -> Response:
+        """Generated stories, others for another number; the last does not hold the answer."""
+        return await answer(pool, lambda: [story.model_dump() for story in examples(number)])
 
     return api

@@ -8,6 +8,8 @@ import { Player } from "../player.js";
 import { shareButton, writeAddress } from "../share.js";
 
 const MATTERS = 0.005;
+const NOT_TOLD = "not in the story"; // the answer where the facts hold none
+const DOUBT = 0.01; // the probability of that from which on it is said beside another answer
 const FIRST_TASK = "2"; // two supporting facts: the answer needs one fact after another
 const NUMBERS = 1000;
 
@@ -98,9 +100,12 @@ export async function create(info, section) {
       });
       place.replaceChildren(h("h2", {}, "The facts, shaded by how much they mattered"), factList(found.facts), table.element);
       const read = found.read_as.length ? ` Read: ${found.read_as.map(([word, meant]) => `“${word}” as “${meant}”`).join(", ")}.` : "";
-      if (known === null) told.plain(found.answer, `The network's answer.${read}`);
-      else if (known === found.answer) told.good(found.answer, `Right.${read}`);
-      else told.bad(found.answer, `Wrong: it is ${known}.${read}`);
+      const doubt = found.answer !== NOT_TOLD && found.not_told >= DOUBT ? ` That the story does not say is ${percent(found.not_told)} probable.` : "";
+      const more = `${doubt}${read}`;
+      if (known === found.answer) told.good(found.answer, `Right.${more}`);
+      else if (known !== null) told.bad(found.answer, `Wrong: it is ${known}.${more}`);
+      else if (found.answer === NOT_TOLD) told.plain(found.answer, `The facts do not say, the network holds: ${percent(found.not_told)}.${more}`);
+      else told.plain(found.answer, `The network's answer.${more}`);
       player.load(found.steps.length);
     } catch (error) {
       told.bad("Not answered", error.message);
