@@ -27,7 +27,7 @@ def test_every_sentence_is_what_was_measured() -> None:
         f"{percent(sudoku['accuracy_restarts'])} with up to {sudoku['restarts']} restarts.",
         "babi": f"Of {babi['n']:,} questions of the official bAbI files, it answers "
         f"{percent(1 - babi['mean_error'])} right; of {untold['n']:,} whose answer is not in the story, it says "
-        f"so to {percent(untold['accuracy'])}.",
+        f"so for {percent(untold['accuracy'])}.",
     }
     for name, file, what in (
         ("pretty-clevr", "pretty_clevr", "questions about scenes"),
