@@ -1,5 +1,6 @@
 """Two processes are one: the same parameters from the same global batch, under --devices, torchrun and srun."""
 
+import json
 import os
 import re
 import shutil
@@ -67,10 +68,26 @@ def test_two_processes_are_one(tmp_path: Path, tiny_ages_flags: list[str]) -> No
     shutil.copytree(two, resumed)
     assert main([*common, "--updates", "30", "--folder", str(one), "--quiet"]) == 0
     printed = finish(start([*TORCHRUN, *common, "--updates", "30", "--folder", str(resumed)]))
-    assert printed.count("going on from update 20") == 1
+    assert printed.count("going on from update 20") == printed.count("finished at update 30") == 1
     assert_same_parameters(one, resumed, 30)
     end_of_run = torch.cat([t.flatten() for n, t in load_checkpoint(one)[0].items() if n.startswith("network.")])
     assert (end_of_run - start_of_run).abs().max() > 1e-3
+
+
+def test_bf16_is_said_and_learns(
+    tmp_path: Path, tiny_ages_flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Matrix products alone: weights stay in 32 bits, and a loss is not the one of 32 bits, nor far from it."""
+    losses = []
+    for precision in ("32", "bf16"):
+        folder, flags = tmp_path / precision, ["--updates", "3", "--precision", precision]
+        assert main(["train", "ages", *tiny_ages_flags, *flags, "--folder", str(folder)]) == 0
+        losses.append(json.loads((folder / "metrics.jsonl").read_text())["loss"])
+    assert "training on cpu, 1 process, bf16 where it is safe" in capsys.readouterr().err
+    assert losses[0] != losses[1] == pytest.approx(losses[0], rel=0.02)
+    loaded = load_checkpoint(tmp_path / "bf16")
+    assert loaded is not None
+    assert {tensor.dtype for name, tensor in loaded[0].items() if name.startswith("network.")} == {torch.float32}
 
 
 def test_processes_that_srun_starts_are_one(

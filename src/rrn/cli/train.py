@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
         quiet=options.quiet,
         tensorboard=options.tensorboard,
     )
-    if not options.quiet and outcome.best:
+    if not options.quiet and outcome.leads and outcome.best:
         best = ", ".join(f"{name} {value:.4g}" for name, value in outcome.best.items())
         state = "finished" if outcome.finished else "stopped"
         print(f"{state} at update {outcome.update} after {outcome.minutes:.1f} minutes; best: {best}", file=sys.stderr)
