@@ -142,10 +142,12 @@ PRESETS = (
         about="Sudoku as in the paper: one node per cell, 96 units, an LSTM. Grown: --start-from weights of "
         "sudoku-paper-shallow.",
         layers=3,
-        easier=4,
+        slot_steps=(40, 64),
+        easier=0,
         batch_size=16,
-        minutes=60,
-        lr=5e-4,
+        minutes=55,
+        lr=1e-3,
+        validate_every=250,
     ),
     _ORIGINAL,
     replace(
