@@ -166,7 +166,8 @@ class Preset:
     """Decay of the running average of the weights that is validated and kept. Unset: the weights themselves."""
 
     start_from: Path | None = None
-    """A folder of weights of the same network, or of a shallower one, to start from. Unset: random weights."""
+    """Weights of the same network, or of a shallower one, to start from: shipped ones by name, or a folder, with a
+    separator in it (./best). Unset: random weights."""
     seed: Seed = 0
     validate_every: Count = 1000
     """Updates between validations."""

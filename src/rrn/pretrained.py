@@ -62,7 +62,7 @@ def from_pretrained(
     """
     from rrn.tasks import build_network
 
-    folder = _find(name, revision)
+    folder = find_weights(name, revision)
     preset, _ = read_config(folder)
     if task is not None and preset.task != task:
         raise InputError(f"weights {str(name)!r}: for the task {preset.task!r}, not for {task!r}")
@@ -125,7 +125,7 @@ def load_network(
     kind: type[Network], name: str | Path, parts: dict[str, nn.Module], revision: str | None = None
 ) -> Network:
     """Read what `save_network` wrote: see `RRN.from_pretrained`."""
-    folder = _find(name, revision)
+    folder = find_weights(name, revision)
     config = _read_json(folder / CONFIG, "the settings of a network")
     settings: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in config.items()
@@ -160,7 +160,7 @@ def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:
     from rrn.tasks import TASKS
     from rrn.tasks import folder as task_folder
 
-    path = _find(name) / CONFIG
+    path = find_weights(name) / CONFIG
     config = _read_json(path, "the configuration of saved weights")
     with blaming(f"{path}: not the configuration of saved weights"):
         task, values = str(config["task"]), dict(config["preset"])
@@ -198,7 +198,7 @@ def shipped() -> list[str]:
     return sorted(entry.name for entry in home.iterdir() if entry.is_dir() and (entry / CONFIG).is_file())
 
 
-def _find(name: str | Path, revision: str | None = None) -> Path:
+def find_weights(name: str | Path, revision: str | None = None) -> Path:
     """Shipped weights before all else, so that no folder that happens to lie here takes their place."""
     text = str(name)
     if isinstance(name, str) and text in shipped():

@@ -18,7 +18,7 @@ from rrn.growing import grow_into
 from rrn.hints import needs_extra
 from rrn.memory import keep_freed_memory
 from rrn.presets import BUDGET_FIELDS, check_flags
-from rrn.pretrained import CONFIG, read_weights, save_pretrained, settings
+from rrn.pretrained import CONFIG, find_weights, read_weights, save_pretrained, settings
 from rrn.storage import locked, replacing_folder, write_atomically, write_json
 from rrn.training.checkpoints import find_checkpoint, read_checkpoint, save_checkpoint
 from rrn.training.display import Display
@@ -92,7 +92,7 @@ class _Run:
         torch.manual_seed(self.preset.seed)
         self.network: nn.Module = experiment.network()
         if self.preset.start_from is not None:
-            grow_into(self.network, read_weights(self.preset.start_from))
+            grow_into(self.network, read_weights(find_weights(str(self.preset.start_from))))
         self.average = Average(self.network, self.preset.ema)
         self.average.network.to(processes.device)
         self.called, self.optimizer = processes.setup(self.network, experiment.optimizer(self.network))

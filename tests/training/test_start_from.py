@@ -1,0 +1,32 @@
+"""--start-from takes shipped weights by name."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+
+from rrn.errors import InputError
+from rrn.pretrained import from_pretrained
+from rrn.tasks import find_preset, make_experiment
+from rrn.training.trainer import train
+
+
+def run(folder: Path, start_from: str) -> None:
+    preset = dataclasses.replace(
+        find_preset("ages-answers"), start_from=Path(start_from), updates=1, minutes=None, lr=1e-12, validate_every=10
+    )
+    train(make_experiment(preset), folder, quiet=True)
+
+
+def test_shipped_weights_by_name(tmp_path: Path) -> None:
+    run(tmp_path / "run", "ages-answers")
+    trained, _ = from_pretrained(tmp_path / "run" / "best")
+    shipped, _ = from_pretrained("ages-answers")
+    for name, weight in shipped.state_dict().items():
+        torch.testing.assert_close(trained.state_dict()[name], weight)
+
+
+def test_no_such_weights(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no weights 'nothing-of-that-name'"):
+        run(tmp_path / "run", "nothing-of-that-name")
