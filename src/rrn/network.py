@@ -177,7 +177,7 @@ class RRN(nn.Module):
 
         The outputs are what the readout returns, a tensor or `Outputs`, stacked step by step. ``checkpoint=k`` keeps
         every k-th state only and computes the rest again for the backward pass: many steps on a large graph then need
-        the memory of k steps, and half as much time again.
+        the memory of k steps, and a third more time.
         """
         for name, value in (("steps", steps), ("checkpoint", 1 if checkpoint is None else checkpoint)):
             if value < 1:
