@@ -14,8 +14,8 @@ def result(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / f"{name}.json").read_text())
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+def percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f} %"
 
 
 def test_every_sentence_is_what_was_measured() -> None:
@@ -26,8 +26,8 @@ def test_every_sentence_is_what_was_measured() -> None:
         f"{percent(sudoku['accuracy'][str(sudoku['steps'][-1])])} at the first start and "
         f"{percent(sudoku['accuracy_restarts'])} with up to {sudoku['restarts']} restarts.",
         "babi": f"Of {babi['n']:,} questions of the official bAbI files, it answers "
-        f"{percent(1 - babi['mean_error'])} right; of {untold['n']:,} whose answer is not in the story, it says "
-        f"so for {percent(untold['accuracy'])}.",
+        f"{percent(1 - babi['mean_error'], 2)} right; of {untold['n']:,} whose answer is not in the story, it says "
+        f"so for {percent(untold['accuracy'], 2)}.",
     }
     for name, file, what in (
         ("pretty-clevr", "pretty_clevr", "questions about scenes"),
