@@ -145,6 +145,8 @@ PRESETS = (
         name="babi-answers",
         about="As babi, but told answers alone, not which facts support them: what the paper's network is told.",
         support_loss=0.0,
+        updates=10_000,
+        validate_every=500,
     ),
     replace(
         _ROLES,
