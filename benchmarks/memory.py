@@ -36,12 +36,22 @@ def peak(layers: int, checkpoint: int | None, nodes: int = NODES, edges: int = E
     x, targets = torch.randn(nodes, 16, generator=generator), torch.randint(9, (nodes,), generator=generator)
     network = RRN(16, HIDDEN, 9, message_layers=layers, update_layers=layers)
     every_step(network(x, edge_index, steps=1), targets).backward()  # compiles what has to be compiled
-    before = _kilobytes("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
+    before = forget_peak()
     every_step(network(x, edge_index, steps=steps, checkpoint=checkpoint), targets).backward()
-    return round((_kilobytes("VmHWM") - before) / 1024)
+    return round(peak_since(before))
 
 
-def _kilobytes(name: str) -> int:
+def forget_peak() -> float:
+    """Resident megabytes of this process now, from which its peak is counted anew."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _megabytes("VmRSS")
+
+
+def peak_since(before: float) -> float:
+    """In megabytes."""
+    return _megabytes("VmHWM") - before
+
+
+def _megabytes(name: str) -> float:
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name))
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024

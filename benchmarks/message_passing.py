@@ -8,7 +8,8 @@ import json
 import subprocess
 import sys
 import time
-from pathlib import Path
+
+from benchmarks.memory import forget_peak, peak_since
 
 PUZZLES, STEPS, REPEATS = 16, 32, 3
 
@@ -40,11 +41,6 @@ def _products() -> float:
     per_step += nodes * (8 * width**2 + 10 * width)  # the LSTM's gates and the readout
     once = nodes * (48 * width + 3 * width**2)  # the encoder
     return 3 * 2 * (STEPS * per_step + once)
-
-
-def _kilobytes(name: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
 def _peak() -> float:
@@ -87,8 +83,7 @@ def _run(form: str) -> dict[str, float]:
     edge_attr = torch.zeros(1, 1, 1)  # the paper's edge feature that is always zero
     if form == "plain":
         network.message = _on_geometric(network.message, graph)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten: a process begins with its parent's
-    before = _kilobytes("VmRSS")
+    before = forget_peak()  # a process begins with its parent's
     seconds = []
     for _ in range(REPEATS):
         network.zero_grad()
@@ -96,10 +91,10 @@ def _run(form: str) -> dict[str, float]:
         loss = every_step(network(x, graph, edge_attr, steps=STEPS), targets)
         loss.backward()
         seconds.append(time.perf_counter() - started)
-    peak = _kilobytes("VmHWM") - before
+    peak = peak_since(before)
     return {
         "seconds": min(seconds),
-        "peak_megabytes": peak / 1024,
+        "peak_megabytes": peak,
         "loss": float(loss.detach()),
         "peak_gigaflops": _peak() / 1e9,
     }
