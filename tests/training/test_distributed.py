@@ -16,6 +16,7 @@ import torch
 
 from rrn.cli import main
 from rrn.training.checkpoints import list_checkpoints, load_checkpoint
+from rrn.training.processes import Lost, Processes
 
 pytest.importorskip("lightning_fabric")
 pytestmark = pytest.mark.slow
@@ -194,3 +195,25 @@ def test_a_carried_state_is_resumed_in_every_process(tmp_path: Path) -> None:
     assert any(name.startswith("state.") for name in ours[0])
     for name, tensor in ours[0].items():
         assert torch.equal(tensor, theirs[0][name]), name
+
+
+@pytest.mark.parametrize(
+    ("said", "lost"),
+    [("gloo/transport/tcp/pair.cc:537 Read error: Connection reset by peer", True), ("mat1 and mat2 shapes", False)],
+)
+def test_only_what_the_others_did_is_called_a_lost_process(said: str, lost: bool) -> None:
+    """Whichever call hears of it first, a forward pass included; a fault of our own keeps its traceback."""
+
+    class Fabric:
+        def setup(self, network: object, optimizer: object) -> tuple[object, object]:
+            def forward() -> None:
+                raise RuntimeError(said)
+
+            return forward, optimizer
+
+    processes = Processes()
+    processes.fabric, processes.world = Fabric(), 2
+    called, _ = processes.setup(torch.nn.Identity(), torch.optim.SGD([torch.zeros(1)]))
+    with pytest.raises(Lost if lost else RuntimeError) as caught:
+        called()
+    assert isinstance(caught.value, Lost) == lost

@@ -5,10 +5,12 @@ One process on the CPU in 32 bits needs nothing but torch. Everything else goes 
 """
 
 import os
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -82,7 +84,10 @@ class Processes:
 
     def setup(self, network: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Callable[..., Any], Any]:
         """What to call instead of the network, which moves to its device, and the optimizer to step."""
-        return self.fabric.setup(network, optimizer) if self.fabric else (network, optimizer)
+        if not self.fabric:
+            return network, optimizer
+        called, stepped = self._together(self.fabric.setup, network, optimizer)
+        return partial(self._together, called), stepped  # also a forward pass hears of the others: it shares buffers
 
     def backward(self, loss: Tensor) -> None:
         self._together(self.fabric.backward, loss) if self.fabric else loss.backward()
@@ -148,7 +153,7 @@ class Processes:
         try:
             return call(*arguments, **options)
         except RuntimeError as error:
-            if self.world == 1:
+            if self.world == 1 or not _says_lost(error):
                 raise
             raise Lost(f"another process has ended ({shorten(error)}), so all end; {KEPT}") from error
 
@@ -199,6 +204,14 @@ def lost(rank: int, world: int) -> str:
     return (
         f"process {rank} of {world} has ended, or has been silent for {SILENT_SECONDS:.0f} seconds, so all end; {KEPT}"
     )
+
+
+def _says_lost(error: RuntimeError) -> bool:
+    """Whether an error is about another process, and not about what this one computes."""
+    from torch.distributed import DistError
+
+    words = "gloo|nccl|socket|connection|peer|broken pipe|timed out|timeout|store"
+    return isinstance(error, DistError) or re.search(words, str(error), re.IGNORECASE) is not None
 
 
 def _started_outside() -> tuple[str, int, int] | None:
