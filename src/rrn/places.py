@@ -6,13 +6,14 @@ noise and training all work this way (`Places`). `think_through` is the loop for
 `RRN.think` is that loop for a batch of graphs.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rrn.errors import InputError
 from rrn.graphs import Graph
@@ -71,6 +72,35 @@ class Places(NamedTuple):
         """With noise of a standard deviation (places,) on what each problem has of the state."""
         noise = amount.repeat_interleave(self.sizes)[:, None].to(self.state.h)
         return self._replace(state=add_noise(self.state, noise, generator))
+
+
+class Resumable(nn.Module, ABC):
+    """A network that goes on from a state of which each problem of a batch, tensors by name, has rows of its own."""
+
+    keeps_device = True
+    """Batches are put where it is, so states stay there: see `rrn.devices`."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are; the CPU if it has none."""
+        return next((weight.device for weight in self.parameters()), torch.device("cpu"))
+
+    def prepare(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The batch with all that follows from its problems alone, derived once however often it is called."""
+        return batch
+
+    def rows(self, batch: dict[str, Tensor]) -> Tensor:
+        """How many rows of the state each problem has: (n,)."""
+        first = next(iter(batch.values()))
+        return first.new_ones(len(first), dtype=torch.long)
+
+    @abstractmethod
+    def start(self, batch: dict[str, Tensor]) -> State:
+        """The state before the first step."""
+
+    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
+        """The state with noise of a standard deviation (rows, 1) added."""
+        return state
 
 
 class Work(Protocol):

@@ -4,7 +4,7 @@ Nothing here imports torch, so that listing and parsing presets is instant.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType
@@ -42,6 +42,26 @@ class Range:
         return next(wrong, None) if finite else "a finite number"
 
 
+@dataclass(frozen=True)
+class Needs:
+    """Another setting without which one would do nothing. It stands beside the type, and `check_flags` looks at it.
+
+    ``value`` is what the other has to be: True for anything but off, False for off.
+    """
+
+    setting: str
+    value: bool | str = True
+
+    def refusal(self, options: Any) -> str | None:
+        """Why the setting would do nothing."""
+        held, flag = getattr(options, self.setting), _flag(self.setting)
+        if held == self.value or (isinstance(self.value, bool) and bool(held) == self.value):
+            return None
+        return (
+            f"with {flag}" if self.value is False else f"without {flag}{'' if self.value is True else ' ' + self.value}"
+        )
+
+
 Count = Annotated[int, Range(least=1, most=10**12)]
 Steps = Annotated[int, Range(least=1, most=100_000)]
 Width = Annotated[int, Range(least=1, most=2**14)]
@@ -67,15 +87,24 @@ def checked(kind: type, values: Mapping[str, Any], spell: Callable[[str], str] =
     return fitting
 
 
-def check_flags(options: Any) -> None:
-    """That all of a dataclass's numbers are in their ranges, those of dataclasses within it too."""
-    values = {field.name: getattr(options, field.name) for field in fields(options)}
-    for inner in filter(is_dataclass, values.values()):
-        check_flags(inner)
+def check_flags(options: Any, said: Collection[str] = ()) -> None:
+    """That all of a dataclass's numbers are in their ranges, and that none is set that would do nothing; those of
+    dataclasses within it too. ``said`` are flags that count as set even where they say what is said anyway."""
     hints = get_type_hints(type(options), include_extras=True)
-    for name, value in values.items():
-        if not is_dataclass(value):
-            _fitting(value, hints[name], f"--{name.replace('_', '-')}")
+    for field in fields(options):
+        value, flag = getattr(options, field.name), _flag(field.name)
+        if is_dataclass(value):
+            check_flags(value, said)
+            continue
+        _fitting(value, hints[field.name], flag)
+        if value != field.default or flag in said:
+            needs = (part for part in getattr(hints[field.name], "__metadata__", ()) if isinstance(part, Needs))
+            for why in filter(None, (need.refusal(options) for need in needs)):
+                raise InputError(f"{flag}: does nothing {why}; leave it at {_shown(field.default)}")
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def widest(preset: "Preset") -> int:
@@ -154,11 +183,11 @@ class Preset:
     """The learning rate after warm-up: falling to 0 at the end, or constant."""
     warmup: Annotated[int, Range(least=0, most=10**12)] = 100
     """Updates over which the learning rate rises from 0."""
-    weight_decay: Weight = 0.0
+    weight_decay: Annotated[Weight, Needs("optimizer", "adamw")] = 0.0
     """adamw: share taken off each weight matrix per update, times the learning rate."""
     beta2: Annotated[float, Range(least=0, below=1)] = 0.999
     """Memory of Adam's running mean of squared gradients."""
-    l2: Weight = 0.0
+    l2: Annotated[Weight, Needs("optimizer", "adam")] = 0.0
     """adam: the paper's L2 term, l2/2 times the sum of squares of all weight matrices, added to the loss."""
     clip: Annotated[float, Range(above=0)] | None = 1.0
     """Gradients are scaled down to this norm."""
@@ -175,3 +204,32 @@ class Preset:
     """Minutes between checkpoints."""
     threads: Annotated[int, Range(least=1, most=256)] = 1
     """Threads of each process."""
+
+
+PAPERS_OPTIMIZER: dict[str, Any] = {
+    "optimizer": "adam", "lr": 2e-4, "schedule": "constant", "warmup": 0, "clip": None, "ema": None
+}  # fmt: skip
+"""The same in all experiments of the paper's appendix."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotPreset(Preset):
+    """The settings of experiments in which a problem keeps its place in the batch: `rrn.training.slots`."""
+
+    slot_steps: Annotated[tuple[int, int], Range(least=1, most=100_000)] | None = None
+    """A problem keeps its place in the batch, and its state, until it is solved or has had this many steps: the first
+    number at the start of training, the second at its end. Unset: a new batch every --steps."""
+    stay: Annotated[Share, Needs("slot_steps"), Needs("lives", False)] = 0.0
+    """The share of solved problems that keep their place for another segment."""
+    noise: Annotated[Weight, Needs("slot_steps")] = 0.0
+    """Standard deviation of noise that some segments start with, so that the network learns to recover."""
+    noise_share: Annotated[Share, Needs("noise")] = 0.1
+    """The share of segments that start with --noise."""
+    start_noise: Annotated[Weight, Needs("slot_steps")] = 0.0
+    """Standard deviation of the state in which a problem starts; 0: all start alike."""
+    copies: Annotated[int, Range(least=1, most=1000), Needs("slot_steps")] = 1
+    """This many places work on the same problem, each with noise of its own, and only the one with the smallest loss
+    learns from it; a solution of one is a solution of all. --batch-size is a multiple of it."""
+    lives: Annotated[bool, Needs("slot_steps")] = False
+    """Each problem stays for a number of steps drawn up to the limit of --slot-steps, solved or not, so that the
+    network learns from deep states and to keep what it has found."""

@@ -24,12 +24,38 @@ Call = Callable[..., tuple[int, str, str]]
         ("pretty-clevr-distances", "--walk-loss"),
         ("pretty-clevr-paper", "--heads"),
         ("pretty-clevr-mlp", "--update-width"),
+        ("sudoku", "--digit-units"),
+        ("sudoku-paper", "--message-width"),
+        ("sudoku-rn-graph", "--slot-steps"),
+        ("sudoku-convolutional", "--layers"),
     ],
 )
 def test_a_flag_of_another_network_is_refused(name: str, flag: str, call: Call) -> None:
     code, out, error = call("train", name, flag, "1")
     assert code == 2
     assert flag in out + error
+
+
+@pytest.mark.parametrize(
+    ("flags", "without"),
+    [
+        (("--stay", "0.5", "--lives"), "with --lives"),
+        (("--noise-share", "0.3"), "without --noise"),
+        (("--noise-share", "0.1"), "without --noise"),  # what it is anyway, and does nothing all the same
+        (("--pool_share=0.3",), "without --pool"),
+        (("--pool-extra-givens", "1", "2"), "without --pool"),
+        (("--lower-by", "0.1", "--slot-steps", "None"), "without --slot-steps"),
+        (("--copies", "2", "--slot-steps", "None"), "without --slot-steps"),
+        (("--lives", "--slot-steps", "None"), "without --slot-steps"),
+        (("--l2", "0.1"), "without --optimizer adam"),
+        (("--weight-decay", "0.01", "--optimizer", "adam"), "without --optimizer adamw"),
+    ],
+)
+def test_a_flag_that_would_do_nothing_is_refused(flags: tuple[str, ...], without: str, call: Call) -> None:
+    code, _, error = call("train", "sudoku", *flags)
+    flag = flags[0].split("=")[0].replace("_", "-")
+    assert code == 2
+    assert f"{flag}: does nothing {without}; leave it at" in error
 
 
 @pytest.mark.parametrize("task", ["ages", "babi", "pretty-clevr"])
@@ -40,7 +66,7 @@ def test_segments_are_refused_where_every_question_is_run_as_a_whole(task: str, 
         assert "--segment" in out + error
 
 
-@pytest.mark.parametrize("task", ["ages", "babi", "pretty-clevr"])
+@pytest.mark.parametrize("task", tasks.TASKS)
 def test_every_network_has_a_class_of_settings_by_its_name(task: str) -> None:
     room = tasks.folder(task, "presets")
     assert {type(preset) for preset in room.PRESETS} == set(room.KINDS)

@@ -20,7 +20,7 @@ def parse(kind: type[T], arguments: list[str], program: str, description: str, d
     given: dict[str, Any] = {} if default is None else {"default": default}
     listed = _list_flags(kind if default is None else default)
     options = tyro.cli(kind, args=_apart(arguments, listed), prog=program, description=description, **given)
-    check_flags(options)
+    check_flags(options, {argument.partition("=")[0].replace("_", "-") for argument in arguments})
     return options
 
 

@@ -12,14 +12,15 @@ from rrn.constraints.solving import Batch, Solver, enter, make_network, run
 from rrn.errors import InputError
 from rrn.network import RRN
 from rrn.places import NOISE, Places
+from rrn.training.curriculum import Easing
 from rrn.training.optimizing import Average
 
 NOISY = 0.1
 """The share of segments that begin with noise."""
 WINDOW = 0.3
 """The share of extra givens is drawn from the most to so much less."""
-LOWER_FROM, LOWER_BY, MEMORY = 0.7, 0.005, 0.01
-"""The most is lowered by so much per update while more than 70 % of those that leave, a running mean, are solved."""
+LOWER_BY, MEMORY = 0.005, 0.01
+"""The most is lowered by so much per update: see `rrn.training.curriculum.Easing`."""
 AVERAGE = 0.998
 
 
@@ -76,12 +77,12 @@ def fit(
     problems: dict[int, Problem] = {}
     counter = itertools.count()
     here: Places | None = None
-    solved_share = 0.0
+    easing = Easing(extra, 0.0, LOWER_BY, MEMORY)
     for update in range(updates):
         room = places - (0 if here is None else len(here.numbers))
         if room:
             numbers = [next(counter) for _ in range(room)]
-            problems |= {number: _draw(make, drawn, pool, extra, rng) for number in numbers}
+            problems |= {number: _draw(make, drawn, pool, easing.most, rng) for number in numbers}
             sizes, state = enter(network, [problems[number] for number in numbers])
             new = Places.enter(torch.tensor(numbers, device="cpu"), sizes, state)
             here = new if here is None else here.join(new)
@@ -103,13 +104,12 @@ def fit(
             right = _right(logits, batch)
         over = (right[0] & right[-1]) | (here.age >= max_steps)
         if bool(over.any()):
-            solved_share += MEMORY * int(over.sum()) * (float(right[-1][over].float().mean()) - solved_share)
+            easing.leave(int(over.sum()), float(right[-1][over].float().mean()))
             for number in here.numbers[over].tolist():
                 del problems[number]
             here = here.leave(over)
-        if solved_share > LOWER_FROM:
-            extra = max(0.0, extra - LOWER_BY)
-        progress(update + 1, extra, solved_share)
+        easing.lower()
+        progress(update + 1, easing.most, easing.solved_share)
     assert isinstance(average.network, RRN)
     return Solver(average.network, kinds)
 

@@ -1,4 +1,4 @@
-"""Short ways first: a curriculum over how far a question reaches."""
+"""Easy problems first: a curriculum over how far a question reaches, and one over how much of an answer is given."""
 
 MEMORY = 0.95
 """Share of the running accuracy that an update leaves unchanged."""
@@ -27,3 +27,29 @@ class Curriculum:
 
     def restore(self, position: dict[str, float]) -> None:
         self.longest, self.running = int(position["longest"]), position["running"]
+
+
+LOWER_FROM = 0.7
+
+
+class Easing:
+    """Makes problems easier by up to ``most``, which falls by ``by`` at a time, down to ``least``, while more than 7 of
+    10 problems that leave are solved: ``solved_share``, a running mean that forgets by ``memory`` per problem."""
+
+    def __init__(self, most: float, least: float, by: float, memory: float) -> None:
+        self.most, self.least, self.by, self.memory = most, least, by, memory
+        self.solved_share = 0.0
+
+    def leave(self, count: int, share: float) -> None:
+        """So many problems have left, this share of them solved."""
+        self.solved_share += self.memory * count * (share - self.solved_share)
+
+    def lower(self) -> None:
+        if self.solved_share > LOWER_FROM:
+            self.most = max(self.least, self.most - self.by)
+
+    def position(self) -> dict[str, float]:
+        return {"most_extra": self.most, "solved_share": self.solved_share}
+
+    def restore(self, position: dict[str, float]) -> None:
+        self.most, self.solved_share = position["most_extra"], position["solved_share"]

@@ -10,20 +10,19 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from rrn import tasks
-from rrn.errors import InputError
 from rrn.pretrained import from_pretrained
 from rrn.tasks.sudoku import experiment as room
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.experiment import SudokuExperiment
 from rrn.tasks.sudoku.grid import grid_to_line, solves
-from rrn.tasks.sudoku.presets import SudokuPreset
+from rrn.tasks.sudoku.presets import CandidatesPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.checkpoints import load_checkpoint
 from rrn.training.experiment import Carry, Shard, seeded
 from rrn.training.trainer import train
 from rrn.updates import State
 
-TINY = SudokuPreset(
+TINY = CandidatesPreset(
     name="tiny",
     about="",
     hidden=8,
@@ -153,7 +152,7 @@ def write_pool(path: Path) -> tuple[Path, int]:
 def test_a_share_of_the_puzzles_comes_from_the_pool(share: float, tmp_path: Path) -> None:
     pool, grid = write_pool(tmp_path / "pool.csv")
     experiment = tiny(pool=pool, pool_share=share, pool_extra_givens=(3, 3))
-    puzzles, solutions = experiment.draw(200, seeded(0))
+    puzzles, solutions = (part.numpy() for part in experiment.draw(200, seeded(0)).values())
     assert solves(solutions, puzzles).all()
     pooled = fingerprints(solutions) == grid
     assert pooled.mean() == pytest.approx(share, abs=0.1)
@@ -174,7 +173,7 @@ def test_the_head_of_the_pool_and_its_relatives_are_kept_for_testing(tmp_path: P
     ]
     (tmp_path / "pool.csv").write_text("\n".join(lines))
     experiment = tiny(pool=tmp_path / "pool.csv", pool_share=1.0, pool_skip=2)
-    _, drawn = experiment.draw(50, seeded(0))
+    drawn = experiment.draw(50, seeded(0))["solution"].numpy()
     assert set(fingerprints(drawn)) == {fingerprints(solutions)[2]}
 
 
@@ -187,7 +186,7 @@ def test_relatives_of_another_file_are_avoided(tmp_path: Path) -> None:
     turned, _ = random_symmetry(puzzles[1:2], solutions[1:2], np.random.default_rng(79))
     (tmp_path / "test.csv").write_text(grid_to_line(turned[0]))
     experiment = tiny(pool=tmp_path / "pool.csv", pool_share=1.0, pool_avoid=tmp_path / "test.csv")
-    _, drawn = experiment.draw(50, seeded(0))
+    drawn = experiment.draw(50, seeded(0))["solution"].numpy()
     assert set(fingerprints(drawn)) == set(fingerprints(solutions)[[0, 2]])
 
 
@@ -249,8 +248,3 @@ def test_validation_counts_solved_puzzles(monkeypatch: pytest.MonkeyPatch) -> No
     assert set(figures) == {"score", "solved", "cells"}
     assert figures["score"] == pytest.approx(figures["solved"] + 0.01 * figures["cells"])
     assert 0.3 < figures["cells"] <= 1
-
-
-def test_slots_are_for_networks_that_go_on_from_a_state() -> None:
-    with pytest.raises(InputError, match="--slot-steps: only the networks that are called again"):
-        SudokuExperiment(dataclasses.replace(tasks.find_preset("sudoku-convolutional"), slot_steps=(4, 8)))

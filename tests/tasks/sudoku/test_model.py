@@ -21,11 +21,11 @@ from rrn.tasks.sudoku.model import (
     cell_graph,
     what_givens_say,
 )
-from rrn.tasks.sudoku.presets import SudokuPreset
+from rrn.tasks.sudoku.presets import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.tasks.sudoku.symmetry import Symmetries, draw_symmetries
 
 needs_numba = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
-TINY = SudokuPreset(name="tiny", about="", hidden=8, message_width=4, layer_width=30)
+TINY = CandidatesPreset(name="tiny", about="", hidden=8, message_width=4, layer_width=30)
 
 
 def puzzles(count: int, extra: int = 5) -> Tensor:
@@ -220,7 +220,7 @@ def test_transposition_swaps_the_weights_for_rows_and_columns() -> None:
 
 
 def test_the_papers_network_knows_its_digits_apart() -> None:
-    network, some = CellSudoku(SudokuPreset(name="tiny", about="", network="paper", hidden=8)), puzzles(2)
+    network, some = CellSudoku(PaperPreset(name="tiny", about="", hidden=8)), puzzles(2)
     symmetries = Symmetries(
         np.arange(81)[None].repeat(2, axis=0), np.array([[0, 2, 1, *range(3, 10)]] * 2, dtype=np.uint8)
     )

@@ -18,7 +18,7 @@ from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, is_solved, solves
 from rrn.tasks.sudoku.model import CandidateSudoku
 from rrn.tasks.sudoku.predict import RESTARTS, answers_by_step, solve
-from rrn.tasks.sudoku.presets import SudokuPreset
+from rrn.tasks.sudoku.presets import CandidatesPreset
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.updates import State
 
@@ -181,7 +181,7 @@ def test_shipped_weights_solve_and_what_they_solve_is_solved(twenty: Puzzles) ->
 
 def test_the_same_seed_solves_the_same(twenty: Puzzles) -> None:
     torch.manual_seed(5)
-    network = CandidateSudoku(SudokuPreset(name="tiny", about="", hidden=8, message_width=4, layer_width=30)).eval()
+    network = CandidateSudoku(CandidatesPreset(name="tiny", about="", hidden=8, message_width=4, layer_width=30)).eval()
     one, two, three = (
         solve(twenty[0][:3], network=network, max_steps=4, restarts=2, noise=1.0, seed=seed, trace=True)
         for seed in (1, 1, 2)

@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from rrn.errors import InputError
 from rrn.losses import winners
 from rrn.tasks import find_preset
-from rrn.tasks.sudoku.experiment import OTHERS, SHORTEST_LIFE, SudokuExperiment
+from rrn.tasks.sudoku.experiment import SudokuExperiment
 from rrn.training.experiment import Carry, Shard
+from rrn.training.slots import OTHERS, SHORTEST_LIFE
 
 
 def experiment(**changes: Any) -> SudokuExperiment:
@@ -85,12 +86,6 @@ def test_copies_start_apart_if_told_to() -> None:
     (state,) = carry.state.memory
     assert not torch.allclose(state[:rows], state[rows:])
     assert 0.9 < float(state.std()) < 1.1
-
-
-@pytest.mark.parametrize("changes", [{"copies": 2}, {"lives": True}, {"start_noise": 0.5}])
-def test_what_needs_slots_is_refused_without_them(changes: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="--slot-steps"):
-        experiment(slot_steps=None, **changes)
 
 
 def test_copies_must_fill_a_batch() -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rrn.presets import Dropped, Preset, Range, Share, Weight, Width
+from rrn.presets import PAPERS_OPTIMIZER, Dropped, Preset, Range, Share, Weight, Width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,13 +100,8 @@ PRESETS = (
         steps=8,
         batch_size=512,
         updates=5_000_000,
-        optimizer="adam",
-        lr=2e-4,
         l2=1e-5,
-        schedule="constant",
-        warmup=0,
-        clip=None,
-        ema=None,
+        **PAPERS_OPTIMIZER,
         validate_every=500,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rrn.presets import Dropped, Preset, Range, Share, Weight, Width
+from rrn.presets import PAPERS_OPTIMIZER, Dropped, Preset, Range, Share, Weight, Width
 
 Few = Annotated[int, Range(least=1, most=64)]
 
@@ -110,13 +110,8 @@ PAPER = PaperPreset(
     steps=3,
     batch_size=512,
     updates=5_000_000,
-    optimizer="adam",
-    lr=2e-4,
     l2=1e-5,
-    schedule="constant",
-    warmup=0,
-    clip=None,
-    ema=None,
+    **PAPERS_OPTIMIZER,
     validate_every=500,
 )
 

@@ -6,18 +6,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rrn.constraints.solving import make_network
 from rrn.graphs import Groups, NeighbourTable
-from rrn.messages import GroupMessage
 from rrn.network import RRN
-from rrn.readouts import DotReadout
 from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
 from rrn.tasks.sudoku.baselines.learned_messages import LearnedMessages
 from rrn.tasks.sudoku.grid import USUAL, Box, box_of, candidate_groups, neighbours, size_of
-from rrn.tasks.sudoku.presets import SudokuPreset
+from rrn.tasks.sudoku.presets import (
+    CandidatesPreset,
+    LearnedMessagesPreset,
+    PaperPreset,
+    SudokuPreset,
+    WholeGraphPreset,
+)
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
 from rrn.tying import Axis, Ties
-from rrn.updates import SharedLayerUpdate, State
+from rrn.updates import State
 
 CERTAIN = 20.0
 """Logit of a given; what givens rule out has as much less than nothing."""
@@ -28,15 +33,15 @@ KINDS = 6
 
 
 def build(preset: SudokuPreset) -> PuzzleNetwork:
-    match preset.network:
-        case "candidates":
+    match preset:
+        case CandidatesPreset():
             return CandidateSudoku(preset)
-        case "learned-messages":
-            return LearnedMessages(preset.hidden)
-        case "convolutional":
-            return ConvolutionalSudoku(preset.hidden)
-        case "paper" | "rn-graph":
+        case PaperPreset() | WholeGraphPreset():
             return CellSudoku(preset)
+        case LearnedMessagesPreset():
+            return LearnedMessages(preset.hidden)
+        case _:
+            return ConvolutionalSudoku(preset.hidden)
 
 
 @cache
@@ -50,23 +55,23 @@ class CellSudoku(PuzzleNetwork):
 
     first_digit = 1
 
-    def __init__(self, preset: SudokuPreset) -> None:
+    def __init__(self, preset: PaperPreset | WholeGraphPreset) -> None:
         super().__init__()
         self.digit = nn.Embedding(10, 16)
         self.row = nn.Embedding(9, 16)
         self.column = nn.Embedding(9, 16)
-        self.whole_graph = preset.network == "rn-graph"
+        whole_graph = isinstance(preset, WholeGraphPreset)
         self.rrn = RRN(
             features=48,
             hidden=preset.hidden,
-            outputs=810 if self.whole_graph else 10,
+            outputs=810 if whole_graph else 10,
             edge_features=1 if preset.layers == 3 else 0,
             encoder_layers=preset.layers,
             message_layers=preset.layers,
-            update="none" if self.whole_graph else "lstm",
+            update="none" if whole_graph else "lstm",
             update_layers=preset.layers,
-            readout="graph" if self.whole_graph else "node",
-            readout_layers=preset.layers if self.whole_graph else 0,
+            readout="graph" if whole_graph else "node",
+            readout_layers=preset.layers if whole_graph else 0,
         )
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
@@ -156,17 +161,9 @@ class CandidateSudoku(PuzzleNetwork):
 
     any_size = True
 
-    def __init__(self, preset: SudokuPreset) -> None:
+    def __init__(self, preset: CandidatesPreset) -> None:
         super().__init__()
-        messages = KINDS * preset.message_width
-        self.rrn = RRN(
-            features=1,
-            hidden=messages,
-            encoder_layers=None,
-            message=GroupMessage(KINDS, preset.message_width),
-            update=SharedLayerUpdate(preset.hidden, messages, preset.layer_width),
-            readout=DotReadout(preset.hidden),
-        )
+        self.rrn = make_network(KINDS, preset.hidden, preset.message_width, preset.layer_width)
 
     def prepare(self, batch: Batch, box: Box | None = None) -> Batch:
         """With "open", which candidates are, and "known", the logits of the others: (n, 729) each."""

@@ -4,89 +4,110 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rrn.presets import Preset, Range, Share, Weight, Width
+import tyro
+
+from rrn.presets import PAPERS_OPTIMIZER, Needs, Range, Share, SlotPreset, Weight, Width
 
 Givens = Annotated[tuple[int, int], Range(least=0, most=81, rising=True)]
+Layers = Annotated[int, Range(least=1, most=100)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SudokuPreset(Preset):
+class SudokuPreset(SlotPreset):
+    """What all networks of this task share: the puzzles."""
+
     task = "sudoku"
 
-    network: Literal["candidates", "paper", "rn-graph", "learned-messages", "convolutional"] = "candidates"
-    """candidates: one node per candidate. paper: one node per cell. rn-graph: the graph-centric relational network. The
-    others are baselines."""
+    network: Annotated[str, tyro.conf.Suppress] = ""
     hidden: Width = 48
     """Units of the state, of the network behind a learned message, or filters of a convolutional layer."""
-    layers: Annotated[int, Range(least=1, most=100)] = 3
-    """paper, rn-graph: ReLU layers of each MLP. With one, the edge feature that is always zero is left out as well."""
-    digit_units: Annotated[int, Range(least=0, most=10_000)] = 0
-    """paper: this many units of every layer belong to each digit, the rest to none, and training keeps weights equal
-    that renaming digits maps onto each other, so that a puzzle teaches all digits at once. 0: no weights are tied."""
-    message_width: Width = 16
-    """candidates: units of a message of each kind."""
-    layer_width: Width = 128
-    """candidates: units of the layer from which both the messages and the change of the state are read."""
-
-    slot_steps: Annotated[tuple[int, int], Range(least=1, most=100_000)] | None = None
-    """A puzzle keeps its place in the batch, and its state, until it is solved or has had this many steps: the first
-    number at the start of training, the second at its end. Unset: a new batch every --steps."""
     extra_givens: Givens = (0, 0)
     """Digits added to a generated minimal puzzle: from the first number to the second."""
     easier: Annotated[int, Range(least=0, most=81)] = 0
     """At the start of training up to this many more digits are added, then fewer and fewer until half of it is over."""
-    lower_by: Weight = 0.0
-    """With slots: while 7 of 10 puzzles leave solved, an update lowers the number of extra digits by this much, from
-    --easier down to --extra-givens. 0: the time that has passed lowers it."""
-    stay: Share = 0.0
-    """With slots: the share of solved puzzles that keep their place for another segment."""
+    lower_by: Annotated[Weight, Needs("slot_steps")] = 0.0
+    """While 7 of 10 puzzles leave solved, an update lowers the number of extra digits by this much, from --easier down
+    to --extra-givens. 0: the time that has passed lowers it."""
     pool: Path | None = None
     """A file of puzzles to train on beside generated ones."""
-    pool_skip: Annotated[int, Range(least=0, most=10**12)] = 0
+    pool_skip: Annotated[int, Range(least=0, most=10**12), Needs("pool")] = 0
     """This many puzzles at the head of --pool are kept for testing: neither they nor their relatives are trained on."""
-    pool_avoid: Path | None = None
+    pool_avoid: Annotated[Path | None, Needs("pool")] = None
     """A file of puzzles kept for testing: what is related to one of them is left out of --pool."""
-    pool_share: Share = 0.5
+    pool_share: Annotated[Share, Needs("pool")] = 0.5
     """The share of puzzles that come from --pool."""
-    pool_extra_givens: Givens = (0, 4)
+    pool_extra_givens: Annotated[Givens, Needs("pool"), Needs("lower_by", False)] = (0, 4)
     """Digits added to a puzzle of --pool."""
-    noise: Weight = 0.0
-    """With slots: standard deviation of noise that some segments start with, so that the network learns to recover."""
-    noise_share: Share = 0.1
-    """The share of segments that start with --noise."""
-    start_noise: Weight = 0.0
-    """With slots: standard deviation of the state in which a puzzle starts; 0: all start alike."""
-    copies: Annotated[int, Range(least=1, most=1000)] = 1
-    """With slots: this many places work on the same puzzle, each with noise of its own, and only the one with the
-    smallest loss learns from it; a solution of one is a solution of all. --batch-size is a multiple of it."""
-    lives: bool = False
-    """With slots: each puzzle stays for a number of steps drawn up to the limit of --slot-steps, solved or not, so that
-    the network learns from deep states and to keep what it has found."""
 
 
-_ORIGINAL = SudokuPreset(
+@dataclass(frozen=True, kw_only=True)
+class CandidatesPreset(SudokuPreset):
+    """One node per candidate."""
+
+    network: Annotated[Literal["candidates"], tyro.conf.Suppress] = "candidates"
+    message_width: Width = 16
+    """Units of a message of each kind."""
+    layer_width: Width = 128
+    """Units of the layer from which both the messages and the change of the state are read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperPreset(SudokuPreset):
+    """One node per cell."""
+
+    network: Annotated[Literal["paper"], tyro.conf.Suppress] = "paper"
+    layers: Layers = 3
+    """ReLU layers of each MLP. With one, the edge feature that is always zero is left out as well."""
+    digit_units: Annotated[int, Range(least=0, most=10_000)] = 0
+    """This many units of every layer belong to each digit, the rest to none, and training keeps weights equal that
+    renaming digits maps onto each other, so that a puzzle teaches all digits at once. 0: no weights are tied."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _WithoutSlots(SudokuPreset):
+    """For networks without a state to go on from."""
+
+    slot_steps: Annotated[Literal[None], tyro.conf.Suppress] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeGraphPreset(_WithoutSlots):
+    """The graph-centric relational network."""
+
+    network: Annotated[Literal["rn-graph"], tyro.conf.Suppress] = "rn-graph"
+    layers: Layers = 3
+    """ReLU layers of each MLP."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedMessagesPreset(_WithoutSlots):
+    network: Annotated[Literal["learned-messages"], tyro.conf.Suppress] = "learned-messages"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvolutionalPreset(_WithoutSlots):
+    network: Annotated[Literal["convolutional"], tyro.conf.Suppress] = "convolutional"
+
+
+KINDS = (CandidatesPreset, PaperPreset, WholeGraphPreset, LearnedMessagesPreset, ConvolutionalPreset)
+"""Each network's own settings."""
+
+_ORIGINAL = PaperPreset(
     name="sudoku-paper-original",
     about="The paper's network with the paper's own hyperparameters: for a GPU, and days.",
-    network="paper",
     hidden=96,
     steps=32,
     batch_size=256,
     updates=300_000,
-    optimizer="adam",
-    lr=2e-4,
     l2=1e-4,
-    schedule="constant",
-    warmup=0,
-    clip=None,
-    ema=None,
+    **PAPERS_OPTIMIZER,
     extra_givens=(0, 17),
     validate_every=500,
 )
 
-_LEARNED_MESSAGES = SudokuPreset(
+_LEARNED_MESSAGES = LearnedMessagesPreset(
     name="sudoku-learned-messages",
     about="Deeply learned messages (Lin 2015) on the graph of cells and units, 32 steps, a loss at every step.",
-    network="learned-messages",
     hidden=64,
     steps=32,
     batch_size=8,
@@ -97,10 +118,9 @@ _LEARNED_MESSAGES = SudokuPreset(
     validate_every=200,
 )
 
-_SHALLOW = SudokuPreset(
+_SHALLOW = PaperPreset(
     name="sudoku-paper-shallow",
     about="The first stage of sudoku-paper: one ReLU layer in each MLP, digits treated alike, many givens at first.",
-    network="paper",
     hidden=96,
     layers=1,
     digit_units=8,
@@ -120,7 +140,7 @@ _SHALLOW = SudokuPreset(
 )
 
 PRESETS = (
-    SudokuPreset(
+    CandidatesPreset(
         name="sudoku",
         about="Sudoku on the graph of open candidates: no digit, row or column has a name, so it learns in minutes.",
         steps=64,
@@ -162,13 +182,17 @@ PRESETS = (
         about="The node-centric relational network: the paper's network, run for one step.",
         steps=1,
     ),
-    replace(
-        _ORIGINAL,
+    WholeGraphPreset(
         name="sudoku-rn-graph",
         about="The graph-centric relational network: one step, all messages summed, 81 cells read from the sum.",
-        network="rn-graph",
         hidden=256,
         steps=1,
+        batch_size=256,
+        updates=300_000,
+        l2=1e-4,
+        **PAPERS_OPTIMIZER,
+        extra_givens=(0, 17),
+        validate_every=500,
     ),
     _LEARNED_MESSAGES,
     replace(
@@ -185,10 +209,9 @@ PRESETS = (
         batch_size=64,
         minutes=4,
     ),
-    SudokuPreset(
+    ConvolutionalPreset(
         name="sudoku-convolutional",
         about="A convolutional network on the grid as an image (Park 2016), of 32 filters per layer instead of 512.",
-        network="convolutional",
         hidden=32,
         steps=1,
         batch_size=64,
