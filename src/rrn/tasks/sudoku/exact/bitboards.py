@@ -78,13 +78,14 @@ STACK = GUESSES + 1
 
 
 @compiled
-def _work() -> tuple[Any, Any, Any, Any]:
-    """What a search works on: candidates, those last settled, the stack of open guesses, the random numbers' state.
+def _work() -> tuple[Any, Any, Any, Any, Any]:
+    """What a search works on: candidates, those last settled, the stack of open guesses, the random numbers' state; and
+    the first solution it found.
 
     The stack has 29 places for each of the 81 guesses that can be open at once: candidates before it, digit, cell; and
     a last one in which all guesses made are counted.
     """
-    return integers(27), integers(27), integers(STACK), integers(4)
+    return integers(27), integers(27), integers(STACK), integers(4), integers(81)
 
 
 @compiled
@@ -249,13 +250,13 @@ def _choose(candidates: Any, random: Any, at_random: bool) -> tuple[int, int]:
 
 
 @compiled
-def _search(work: Any, grid: Any, tally: Any, limit: int, most_guesses: int, at_random: bool) -> int:
-    """The number of solutions of the candidates in ``work``, counted up to ``limit``; the first goes to ``grid``.
+def _search(work: Any, tally: Any, limit: int, most_guesses: int, at_random: bool) -> int:
+    """The number of solutions of the candidates in ``work``, counted up to ``limit``.
 
     UNKNOWN if ``most_guesses`` were made and did not suffice. ``tally`` is empty, or counts for each of the 729
     candidates the solutions it is part of.
     """
-    candidates, settled, stack, random = work
+    candidates, settled, stack, random, solution = work
     depth = count = 0
     stack[GUESSES] = 0
     for index in range(27):
@@ -285,7 +286,7 @@ def _search(work: Any, grid: Any, tally: Any, limit: int, most_guesses: int, at_
                     for cell in range(27):
                         if candidates[index] >> cell & 1:
                             if count == 0:
-                                grid[first + cell] = index // 3 + 1
+                                solution[first + cell] = index // 3 + 1
                             if len(tally) > 0:
                                 tally[9 * (first + cell) + index // 3] += 1
             count += 1
@@ -323,23 +324,31 @@ def _load(grid: Any, candidates: Any) -> None:
 
 
 @compiled
-def _fill(grid: Any, digits: Any, nothing: Any, work: Any) -> None:
+def _count(grid: Any, limit: int, at_random: bool, work: Any) -> int:
+    """The number of solutions of a grid, counted up to ``limit``."""
+    _load(grid, work[0])
+    return _search(work, integers(0), limit, UNLIMITED, at_random)
+
+
+@compiled
+def _fill(grid: Any, work: Any) -> None:
     """A random solved grid: the three boxes on the diagonal drawn, the rest found by a search with random guesses."""
-    for cell in range(81):
-        grid[cell] = 0
+    digits = integers(9)
+    grid[:] = integers(81)
     for box in range(3):
         for place in range(9):
             digits[place] = place + 1
         _shuffle(digits, 0, 9, work[3])
         for place in range(9):
             grid[30 * box + 9 * (place // 3) + place % 3] = digits[place]
-    _load(grid, work[0])
-    _search(work, grid, nothing, 1, UNLIMITED, True)
+    _count(grid, 1, True, work)
+    grid[:] = work[4]
 
 
 @compiled
-def _dig(puzzle: Any, order: Any, found: Any, nothing: Any, work: Any) -> None:
+def _dig(puzzle: Any, order: Any, work: Any) -> None:
     """Remove each clue, in this order, if no other solution appears with another digit in its place."""
+    nothing = integers(0)
     for step in range(81):
         cell = order[step]
         digit = puzzle[cell]
@@ -348,39 +357,36 @@ def _dig(puzzle: Any, order: Any, found: Any, nothing: Any, work: Any) -> None:
         puzzle[cell] = 0
         _load(puzzle, work[0])
         work[0][3 * (digit - 1) + cell // 27] &= ~(1 << cell % 27)
-        if _search(work, found, nothing, 1, UNLIMITED, False):
+        if _search(work, nothing, 1, UNLIMITED, False):
             puzzle[cell] = digit
 
 
 @compiled
 def solve_all(puzzles: Any, limit: int, most_guesses: int, solutions: Any, counts: Any, guesses: Any) -> None:
     """For each puzzle (n, 81) the number of solutions, up to ``limit``, the first one found, and the guesses made."""
-    work, grid, found, nothing = _work(), integers(81), integers(81), integers(0)
+    work, nothing = _work(), integers(0)
     for number in range(len(puzzles)):
-        for cell in range(81):
-            grid[cell] = int(puzzles[number, cell])
-        _load(grid, work[0])
-        counts[number] = _search(work, found, nothing, limit, most_guesses, False)
+        _load(puzzles[number], work[0])
+        counts[number] = _search(work, nothing, limit, most_guesses, False)
         guesses[number] = work[2][GUESSES]
         if counts[number] > 0:
-            for cell in range(81):
-                solutions[number, cell] = found[cell]
+            solutions[number, :] = work[4]
 
 
 @compiled
 def generate_all(seeds: Any, fewest_extra: int, most_extra: int, puzzles: Any, solutions: Any) -> None:
     """One minimal puzzle with extra givens for each seed (n, 4), four words of 32 bits, not all zero."""
-    work, grid, puzzle, found = _work(), integers(81), integers(81), integers(81)
-    order, nothing, random = integers(81), integers(0), work[3]
+    work, grid, puzzle, order = _work(), integers(81), integers(81), integers(81)
+    random = work[3]
     for number in range(len(seeds)):
         for word in range(4):
             random[word] = int(seeds[number, word])
-        _fill(grid, found, nothing, work)
+        _fill(grid, work)
         for cell in range(81):
             order[cell] = cell
-            puzzle[cell] = grid[cell]
+        puzzle[:] = grid
         _shuffle(order, 0, 81, random)
-        _dig(puzzle, order, found, nothing, work)
+        _dig(puzzle, order, work)
 
         extra = fewest_extra + _draw(random, most_extra - fewest_extra + 1)
         _shuffle(order, 0, 81, random)
@@ -389,21 +395,19 @@ def generate_all(seeds: Any, fewest_extra: int, most_extra: int, puzzles: Any, s
             if extra and puzzle[cell] == 0:
                 puzzle[cell] = grid[cell]
                 extra -= 1
-        for cell in range(81):
-            puzzles[number, cell] = puzzle[cell]
-            solutions[number, cell] = grid[cell]
+        puzzles[number, :] = puzzle
+        solutions[number, :] = grid
 
 
 @compiled
-def _rate(puzzle: Any, enough: int, most: int, found: Any, nothing: Any, work: Any) -> int:
+def _rate(puzzle: Any, enough: int, most: int, work: Any) -> int:
     """How hard a puzzle is: guesses of RUNS searches that guess at random, together, each counted up to ``most``.
 
     -1 as soon as it is clear that there is more than one solution, or that ``enough`` will hardly be reached.
     """
     total = 0
     for run in range(1, RUNS + 1):
-        _load(puzzle, work[0])
-        if _search(work, found, nothing, 2, UNLIMITED, True) != 1:
+        if _count(puzzle, 2, True, work) != 1:
             return -1
         total += min(work[2][GUESSES], most)
         if 2 * RUNS * total < run * enough or (run == RUNS and total < enough):
@@ -433,38 +437,34 @@ def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
     hard as the level are kept, if they have few givens in common with those kept before. The walk ends when ``puzzles``
     (most, 81) is full, or after PATIENCE steps were tried since one was kept.
     """
-    work, grid, puzzle, found = _work(), integers(81), integers(81), integers(81)
-    current, base, order, nothing = integers(81), integers(81), integers(81), integers(0)
-    tally, lone, random = integers(729), integers(729), work[3]
+    work, puzzle, current, base = _work(), integers(81), integers(81), integers(81)
+    order, lone, random = integers(81), integers(729), work[3]
     for word in range(4):
         random[word] = int(seed[word])
     for cell in range(81):
         order[cell] = cell
     rating = -1
     for _ in range(STARTS):
-        _fill(grid, found, nothing, work)
+        _fill(puzzle, work)
         _shuffle(order, 0, 81, random)
-        _dig(grid, order, found, nothing, work)
-        started = _rate(grid, rating + 1, UNLIMITED, found, nothing, work)
+        _dig(puzzle, order, work)
+        started = _rate(puzzle, rating + 1, UNLIMITED, work)
         if started > rating:
             rating = started
-            for cell in range(81):
-                current[cell] = grid[cell]
+            current[:] = puzzle
 
     kept = tried = 0
     while kept < len(puzzles) and tried < PATIENCE:
         # What a puzzle lacking one clue leaves open: candidates in only one of the solutions seen decide for that one.
-        for cell in range(81):
-            base[cell] = current[cell]
+        base[:] = current
         _shuffle(order, 0, 81, random)
         step = 0
         while base[order[step]] == 0:
             step += 1
         base[order[step]] = 0
-        for candidate in range(729):
-            tally[candidate] = 0
+        tally = integers(729)
         _load(base, work[0])
-        _search(work, found, tally, SOLUTIONS_SEEN, UNLIMITED, True)
+        _search(work, tally, SOLUTIONS_SEEN, UNLIMITED, True)
         choices = 0
         for candidate in range(729):
             if tally[candidate] == 1 and current[candidate // 9] != candidate % 9 + 1:
@@ -472,8 +472,7 @@ def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
                 choices += 1
 
         # A rating can be too good by luck, and nothing would ever reach it: so it is averaged with new runs.
-        _load(current, work[0])
-        _search(work, found, nothing, 2, UNLIMITED, True)
+        _count(current, 2, True, work)
         rating += (RUNS * work[2][GUESSES] - rating) // REMEMBERED
         enough, most = min(RUNS * level, rating), 2 * max(rating // RUNS, STARTS)
         tried += 1
@@ -482,24 +481,21 @@ def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
             chosen = attempt + _draw(random, choices - attempt)
             candidate = lone[chosen]
             lone[chosen] = lone[attempt]
-            for cell in range(81):
-                puzzle[cell] = base[cell]
+            puzzle[:] = base
             puzzle[candidate // 9] = candidate % 9 + 1
-            rated = _rate(puzzle, enough, most, grid, nothing, work)
+            rated = _rate(puzzle, enough, most, work)
             if rated < 0:
                 continue
             rating = rated
-            _dig(puzzle, order, found, nothing, work)
-            for cell in range(81):
-                current[cell] = puzzle[cell]
+            _dig(puzzle, order, work)
+            current[:] = puzzle
             if (
                 rating >= RUNS * level
                 and _most_in_common(current, puzzles, kept) <= MOST_IN_COMMON
-                and _rate(current, RUNS * level, 2 * level, grid, nothing, work) > 0
+                and _rate(current, RUNS * level, 2 * level, work) > 0
             ):
-                for cell in range(81):
-                    puzzles[kept, cell] = current[cell]
-                    solutions[kept, cell] = grid[cell]
+                puzzles[kept, :] = current
+                solutions[kept, :] = work[4]
                 kept += 1
                 tried = 0
             break
