@@ -1,10 +1,59 @@
-"""What the figures of all tasks share. matplotlib is imported when something is drawn."""
+"""What the figures of all tasks share. matplotlib and Pillow are imported when something is drawn."""
 
+import io
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from rrn.errors import InputError
 from rrn.hints import needs_extra
+
+
+def pillow(what: str = "drawing") -> Any:
+    """Pillow's module of images."""
+    try:
+        import matplotlib  # noqa: F401  it brings the fonts
+        from PIL import Image
+    except ImportError as error:
+        raise needs_extra(what, "figures") from error
+    return Image
+
+
+def check_drawing(path: str | Path | None, ending: str) -> None:
+    """Refuse to begin what cannot be finished: a file that is not of this kind, or nothing to draw it with."""
+    if path is None:
+        return
+    if Path(path).suffix.lower() != ending:
+        raise InputError(f"{path}: expected a name that ends in {ending}")
+    pillow()
+
+
+@cache
+def font(size: float, bold: bool = False) -> Any:
+    import matplotlib
+    from PIL import ImageFont
+
+    name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
+    return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name), size)
+
+
+def beside(images: Sequence[Any]) -> Any:
+    """Images of one size as one, from left to right."""
+    width, height = images[0].size
+    sheet = pillow().new("RGB", (len(images) * width, height))
+    for place, image in enumerate(images):
+        sheet.paste(image, (place * width, 0))
+    return sheet
+
+
+def gif(frames: Sequence[Any], durations: Sequence[int], colours: int) -> bytes:
+    """An animation that goes on for ever; durations in milliseconds, colours those of three of its frames."""
+    palette = beside([frames[0], frames[len(frames) // 2], frames[-1]]).quantize(colours)
+    first, *others = [frame.quantize(palette=palette, dither=0) for frame in frames]
+    content = io.BytesIO()
+    first.save(content, "GIF", save_all=True, append_images=others, duration=durations, loop=0, optimize=True)
+    return content.getvalue()
 
 
 def pyplot() -> Any:

@@ -9,7 +9,6 @@ the extra ``graphs`` (networkx).
 """
 
 import base64
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ import torch
 from torch import Tensor
 
 from rrn.errors import InputError
-from rrn.figures import pyplot, save
+from rrn.figures import font, gif, pillow, pyplot, save
 from rrn.graphs import EdgeList, Graph
 from rrn.hints import needs_extra
 from rrn.losses import IGNORE, known
@@ -470,14 +469,11 @@ def _svg(picture: _Picture) -> str:
 
 
 def _gif(picture: _Picture) -> bytes:
-    try:
-        import matplotlib
-        from PIL import Image, ImageDraw, ImageFont
-    except ImportError as error:
-        raise needs_extra("a GIF", "figures") from error
-    fonts = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
+    pillow("a GIF")
+    from PIL import Image, ImageDraw
+
     fine = 2  # drawn larger, then shrunk, so that lines are smooth
-    small, middle, large = (ImageFont.truetype(str(fonts), size * fine) for size in (11, 12, 16))
+    small, middle, large = (font(size * fine) for size in (11, 12, 16))
     widths, lines, images = picture.widths(), list(picture.lines()), []
     asked, radius = picture.seen.asked, picture.radius() * fine
     for step in picture.shown():
@@ -499,15 +495,8 @@ def _gif(picture: _Picture) -> bytes:
                 draw.text((x, y + radius + 8 * fine), picture.names[node], INK, small, "mm")
         draw.text((SIDE * fine / 2, (SIDE + CAPTION / 2) * fine), picture.caption(step), INK, large, "mm")
         images.append(image.resize((SIDE, SIDE + CAPTION), Image.Resampling.LANCZOS))
-    sheet = Image.new("RGB", (3 * SIDE, SIDE + CAPTION))
-    for place, step in enumerate((0, len(images) // 2, -1)):
-        sheet.paste(images[step], (place * SIDE, 0))
-    palette = sheet.quantize(96)
-    indexed = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
-    each, content = int(1000 * SECONDS), io.BytesIO()
-    durations = [*[each] * (len(indexed) - 1), each * HOLD]
-    indexed[0].save(content, "GIF", save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=True)
-    return content.getvalue()
+    each = int(1000 * SECONDS)
+    return gif(images, [*[each] * (len(images) - 1), each * HOLD], colours=96)
 
 
 def _arrow(draw: Any, ends: list[float], width: float) -> None:

@@ -42,7 +42,7 @@ class Options:
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn demo", "Half a minute of networks that reason, step by step.")
     if options.gif:
-        from rrn.tasks.sudoku.figures import check_drawing
+        from rrn.figures import check_drawing
 
         check_drawing(options.gif, ".gif")
     stage = Stage(Console(highlight=False))

@@ -140,7 +140,7 @@ def main(arguments: list[str]) -> int:
             raise InputError(f"{watched[0]}: shows Sudokus, but {options.puzzle} is a problem of constraints")
         return solve_declared(options)
     if options.gif or options.png:
-        from rrn.tasks.sudoku.figures import check_drawing
+        from rrn.figures import check_drawing
 
         check_drawing(options.gif, ".gif")
         check_drawing(options.png, ".png")

@@ -140,8 +140,8 @@ def _guesses_beside(options: Options) -> "dict[str, np.ndarray]":
     """What is drawn beside the hard puzzles; read first, so that what is missing is missed before the search."""
     import numpy as np
 
+    from rrn.figures import check_drawing
     from rrn.tasks.sudoku.exact import count_guesses, generate
-    from rrn.tasks.sudoku.figures import check_drawing
     from rrn.tasks.sudoku.files import read_puzzles
 
     check_drawing(options.figure, ".png")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rrn.errors import InputError, blaming
-from rrn.figures import pyplot, save
+from rrn.figures import pillow, pyplot, save
 from rrn.hints import needs_extra
 from rrn.storage import write_atomically
 from rrn.tasks.pretty_clevr.data import COLOURS, OBJECT_RADIUS, SHAPES, Scene, Scenes, describe_question
@@ -83,7 +83,10 @@ def read_image(path: str | Path) -> np.ndarray:
     """A picture `write_images` wrote, uint8 (size, size, 3)."""
     if not Path(path).exists():
         raise InputError(f"{path}: no such image; write the data set with its images first")
-    with blaming(f"{path}: not a readable image; write the data set again"), _pillow().open(path) as image:
+    with (
+        blaming(f"{path}: not a readable image; write the data set again"),
+        pillow("reading images").open(path) as image,
+    ):
         if image.width * image.height > MOST_PIXELS:
             raise InputError(f"{path}: {image.width} × {image.height} pixels, which is more than can be meant")
         return np.array(image.convert("RGB"))
@@ -254,7 +257,7 @@ def _reach(scene: Scene, index: int, direction: np.ndarray) -> float:
 
 
 def _image(scene: Scene, size: int) -> Any:
-    image_module = _pillow()
+    image_module = pillow()
     from PIL import ImageDraw
 
     side = size * _SUPERSAMPLING
@@ -370,11 +373,3 @@ def _save(figure: Any, path: str | Path) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix[1:].lower())
     write_atomically(path, buffer.getvalue())
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise needs_extra("drawing or reading images", "figures") from error
-    return Image

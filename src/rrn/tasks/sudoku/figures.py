@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.figures import pyplot, save
-from rrn.hints import needs_extra
+from rrn.figures import beside, check_drawing, font, gif, pyplot, save
 from rrn.storage import write_atomically
 from rrn.tasks.sudoku.grid import as_grids, clashes, solves
 
@@ -46,13 +45,9 @@ def draw_gif(path: str | Path, puzzle: Any, probabilities: np.ndarray, start: in
     shown = np.unique(np.linspace(0, last, min(last + 1, MOST_FRAMES - 1)).round().astype(int)).tolist()
     frames = [_panel(puzzle, probabilities[step - 1] if step else None, f"step {step}") for step in shown]
     frames.append(_answer_panel(puzzle, probabilities, start))
-    palette = _beside([frames[0], frames[len(frames) // 2], frames[-1]]).quantize(COLOURS)
-    indexed = [frame.quantize(palette=palette, dither=0) for frame in frames]
     each = int(np.clip(1000 * SECONDS / len(frames), FASTEST, SLOWEST))
     durations = [4 * each, *[each] * (len(frames) - 2), HOLD]
-    content = io.BytesIO()
-    indexed[0].save(content, "GIF", save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=True)
-    write_atomically(path, content.getvalue())
+    write_atomically(path, gif(frames, durations, COLOURS))
 
 
 def draw_steps_png(
@@ -69,7 +64,7 @@ def draw_steps_png(
     panels = [
         _panel(puzzle, probabilities[step - 1] if step else None, f"step {step}") for step in chosen if step < last
     ]
-    sheet = _beside([*panels, *([_answer_panel(puzzle, probabilities, start)] if chosen[-1] == last else [])])
+    sheet = beside([*panels, *([_answer_panel(puzzle, probabilities, start)] if chosen[-1] == last else [])])
     content = io.BytesIO()
     sheet.quantize(128, dither=0).save(content, "PNG", optimize=True)
     write_atomically(path, content.getvalue())
@@ -116,34 +111,12 @@ def draw_guesses(guesses: dict[str, np.ndarray], path: Path) -> None:
     save(figure, path)
 
 
-def check_drawing(path: str | Path | None, ending: str) -> None:
-    """Refuse to begin what cannot be finished: a file that is not of this kind, or nothing to draw it with."""
-    if path is None:
-        return
-    if Path(path).suffix.lower() != ending:
-        raise InputError(f"{path}: expected a name that ends in {ending}")
-    try:
-        import matplotlib  # noqa: F401
-        import PIL  # noqa: F401
-    except ImportError as error:
-        raise needs_extra("drawing", "figures") from error
-
-
 def _checked(path: str | Path, ending: str, puzzle: Any, probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     check_drawing(path, ending)
     probabilities = np.asarray(probabilities)
     if probabilities.ndim != 3 or probabilities.shape[1:] != (81, 9) or not len(probabilities):
         raise InputError(f"probabilities: expected the shape (steps, 81, 9), got {probabilities.shape}")
     return as_grids(puzzle)[0], probabilities
-
-
-def _beside(panels: list[Any]) -> Any:
-    from PIL import Image
-
-    sheet = Image.new("RGB", (len(panels) * SIDE, SIDE + CAPTION), PAPER)
-    for place, panel in enumerate(panels):
-        sheet.paste(panel, (place * SIDE, 0))
-    return sheet
 
 
 def _answer_panel(puzzle: np.ndarray, probabilities: np.ndarray, start: int | None) -> Any:
@@ -177,7 +150,7 @@ def _panel(puzzle: np.ndarray, chances: np.ndarray | None, caption: str, wrong: 
         at = MARGIN + line * CELL
         for ends in ((MARGIN, at, SIDE - MARGIN, at), (at, MARGIN, at, SIDE - MARGIN)):
             draw.line(ends, THICK if line % 3 == 0 else THIN, 3 if line % 3 == 0 else 1)
-    draw.text((SIDE / 2, SIDE + CAPTION / 2 - 8), caption, WRONG if wrong.any() else INK, _font(17.0, False), "mm")
+    draw.text((SIDE / 2, SIDE + CAPTION / 2 - 8), caption, WRONG if wrong.any() else INK, font(17.0, False), "mm")
     return image
 
 
@@ -211,17 +184,8 @@ def _stamp(image: Any, digit: int, size: float, bold: bool, colour: tuple[int, i
 def _glyph(digit: int, half_points: int, bold: bool) -> Any:
     from PIL import Image, ImageDraw
 
-    font = _font(half_points / 2, bold)
-    left, top, right, bottom = font.getbbox(str(digit))
+    face = font(half_points / 2, bold)
+    left, top, right, bottom = face.getbbox(str(digit))
     mask = Image.new("L", (max(round(right - left), 1), max(round(bottom - top), 1)))
-    ImageDraw.Draw(mask).text((-left, -top), str(digit), 255, font)
+    ImageDraw.Draw(mask).text((-left, -top), str(digit), 255, face)
     return mask
-
-
-@cache
-def _font(size: float, bold: bool) -> Any:
-    import matplotlib
-    from PIL import ImageFont
-
-    name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
-    return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name), size)
