@@ -1,7 +1,7 @@
-"""Jobs spread over processes, results in the order of the jobs."""
+"""Jobs spread over processes or threads, results in the order of the jobs."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
@@ -36,6 +36,21 @@ def run_jobs(
             executor.shutdown(cancel_futures=True)
             raise
     return [future.result() for future in futures]
+
+
+def in_threads(function: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
+    """``[function(job) for job in jobs]`` in as many threads as torch has, each of which then computes with one."""
+    import torch
+
+    workers = torch.get_num_threads()
+    if workers == 1 or len(jobs) <= 1:
+        return [function(job) for job in jobs]
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(function, jobs))
+    finally:
+        torch.set_num_threads(workers)
 
 
 def adding_up(sizes: Sequence[int], progress: Callable[[int, int], Any]) -> Callable[[int], None]:

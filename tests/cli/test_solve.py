@@ -240,7 +240,7 @@ def test_pictures(call: Call, tmp_path: Path) -> None:
         ),
         ([LINES[0], "--max-steps", "0"], "--max-steps: expected at least 1, got 0"),
         ([LINES[0], "--restarts", "-1"], "--restarts: expected at least 0, got -1"),
-        ([LINES[0], "--weights", "ages"], "weights 'ages' are for the task 'ages', not for Sudoku"),
+        ([LINES[0], "--weights", "ages"], "weights 'ages': for the task 'ages', not for 'sudoku'"),
         ([f"{LINES[0]}\n{LINES[1]}", "--gif", "a.gif"], "--gif: shows one puzzle, but these are more; give it one"),
         ([LINES[0], "--gif", "a.png"], "a.png: expected a name that ends in .gif"),
     ],

@@ -206,10 +206,7 @@ def _load(weights: str, device: str) -> "nn.Module":
     from rrn.devices import find_device, host
     from rrn.pretrained import from_pretrained
 
-    network, preset = from_pretrained(weights)
-    if preset.task != "sudoku":
-        raise InputError(f"weights {weights!r} are for the task {preset.task!r}, not for Sudoku")
-    return host(network, find_device(device))
+    return host(from_pretrained(weights, task="sudoku")[0], find_device(device))
 
 
 def _work_out(

@@ -95,7 +95,7 @@ def test_a_pool_must_be_proved(some: Some, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"pool\.txt:21: the puzzle has more than one solution"):
         read_pools(path, test=5, valid=5)
     pools = read_pools(path, test=5, valid=5, skip_bad=True)
-    assert len(pools.bad) == 1
+    assert len(pools.about["bad_left_out"]) == 1
     assert len(pools.sets["train"].puzzles) == 10
     assert (pools.sets["test"].solutions == some[1][:5]).all()
 
@@ -104,9 +104,8 @@ def test_paper_sets(some: Some, pool_file: Path, tmp_path: Path) -> None:
     sizes = {"train": 4, "valid": 3, "test": 2}
     seen: list[tuple[str, int, int]] = []
     folder = tmp_path / "sets"
-    about = write_paper_sets(
-        folder, pool_file, 3, sizes, test=20, valid=10, progress=lambda *report: seen.append(report)
-    )
+    pools = read_pools(pool_file, test=20, valid=10, progress=lambda *report: seen.append(report))
+    about = write_paper_sets(folder, pools, 3, sizes, lambda *report: seen.append(report))
     sets, sidecar = read_sets(folder)
     assert {name: len(made.puzzles) for name, made in sets.items()} == {"train": 72, "valid": 54, "test": 36}
     assert sidecar["seed"] == 3
@@ -127,7 +126,7 @@ def test_paper_sets(some: Some, pool_file: Path, tmp_path: Path) -> None:
         from_part = fingerprints(made.solutions)
         assert np.isin(from_part, prints[parts[name]]).all()
         source = np.array([int(np.flatnonzero(prints == number)[0]) for number in from_part])
-        extra = made.givens() - fewest[source]
+        extra = (made.puzzles > 0).sum(axis=1) - fewest[source]
         assert extra.tolist() == np.repeat(np.arange(18), sizes[name]).tolist()
         same_places = ((some[0][source] > 0) <= (made.puzzles > 0)).all(axis=1)
         assert same_places.all()
@@ -136,7 +135,7 @@ def test_paper_sets(some: Some, pool_file: Path, tmp_path: Path) -> None:
 
 def test_the_same_seed_writes_the_same_bytes(pool_file: Path, tmp_path: Path) -> None:
     for name, seed in (("one", 3), ("two", 3), ("three", 4)):
-        write_paper_sets(tmp_path / name, pool_file, seed, {"test": 2}, test=20, valid=10)
+        write_paper_sets(tmp_path / name, read_pools(pool_file, test=20, valid=10), seed, {"test": 2})
     one, two, three = (contents(tmp_path / name) for name in ("one", "two", "three"))
     assert one == two
     assert one["test_puzzles.npy"] != three["test_puzzles.npy"]
@@ -144,15 +143,15 @@ def test_the_same_seed_writes_the_same_bytes(pool_file: Path, tmp_path: Path) ->
 
 
 def test_a_set_does_not_depend_on_which_others_are_written(pool_file: Path, tmp_path: Path) -> None:
-    write_paper_sets(tmp_path / "one", pool_file, 3, {"test": 2}, test=20, valid=10)
-    write_paper_sets(tmp_path / "all", pool_file, 3, {"train": 1, "test": 2}, test=20, valid=10)
+    write_paper_sets(tmp_path / "one", read_pools(pool_file, test=20, valid=10), 3, {"test": 2})
+    write_paper_sets(tmp_path / "all", read_pools(pool_file, test=20, valid=10), 3, {"train": 1, "test": 2})
     assert contents(tmp_path / "one")["test_puzzles.npy"] == contents(tmp_path / "all")["test_puzzles.npy"]
 
 
 @pytest.mark.parametrize("sizes", [{"train": 0}, {"exam": 5}])
 def test_paper_sets_refuse_odd_sizes(pool_file: Path, tmp_path: Path, sizes: dict[str, int]) -> None:
     with pytest.raises(InputError, match="per_givens"):
-        write_paper_sets(tmp_path / "sets", pool_file, 0, sizes, test=20, valid=10)
+        write_paper_sets(tmp_path / "sets", read_pools(pool_file, test=20, valid=10), 0, sizes)
     assert not (tmp_path / "sets").exists()
 
 

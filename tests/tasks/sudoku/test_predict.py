@@ -220,7 +220,7 @@ def test_progress_ends_with_everything_done(twenty: Puzzles) -> None:
         (np.ones((2, 81), int), {}, "puzzle 1: two of its givens clash"),
         (np.zeros((2, 80), int), {}, "integers of shape"),
         (np.full((1, 81), 10), {}, "digits 1 to 9"),
-        ("." * 81, {"weights": "ages"}, "weights 'ages' are for the task 'ages', not for Sudoku"),
+        ("." * 81, {"weights": "ages"}, "weights 'ages': for the task 'ages', not for 'sudoku'"),
     ],
 )
 def test_bad_input_is_named(puzzles: object, options: dict[str, object], message: str) -> None:

@@ -152,7 +152,7 @@ def _guesses_beside(options: Options) -> "dict[str, np.ndarray]":
 
 
 def _write(options: Options, out: Path, progress: Callable[[str, int, int], None]) -> dict[str, Any]:
-    from rrn.tasks.sudoku.data import write_generated, write_hard, write_paper_sets
+    from rrn.tasks.sudoku.data import read_pools, write_generated, write_hard, write_paper_sets
 
     if options.hard:
         if not COMPILED:
@@ -171,11 +171,8 @@ def _write(options: Options, out: Path, progress: Callable[[str, int, int], None
         return write_generated(
             out, options.count or 100_000, options.seed, options.extra_givens, options.processes, progress
         )
-    return write_paper_sets(
-        out,
+    pools = read_pools(
         options.pool,
-        options.seed,
-        {"train": options.train_per_givens, "valid": options.valid_per_givens, "test": options.test_per_givens},
         test=options.test,
         valid=options.valid,
         split_seed=options.split_seed,
@@ -183,3 +180,5 @@ def _write(options: Options, out: Path, progress: Callable[[str, int, int], None
         processes=options.processes,
         progress=progress,
     )
+    per_givens = {"train": options.train_per_givens, "valid": options.valid_per_givens, "test": options.test_per_givens}
+    return write_paper_sets(out, pools, options.seed, per_givens, progress)

@@ -3,8 +3,7 @@
 import gzip
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,21 +30,12 @@ class PuzzleSet(NamedTuple):
     puzzles: np.ndarray
     solutions: np.ndarray
 
-    def givens(self) -> np.ndarray:
-        """The number of givens of each puzzle: (n,)."""
-        return (self.puzzles > 0).sum(axis=1)
 
-
-@dataclass(frozen=True)
-class Pools:
-    """A pool file in three parts without relatives across them; ``rows`` are each part's places in the pool, which is
-    the file without its ``bad`` puzzles. ``relatives`` are the places of those in no part."""
+class Pools(NamedTuple):
+    """A pool file in three parts without relatives across them, and what there is to say about it."""
 
     sets: dict[str, PuzzleSet]
-    rows: dict[str, np.ndarray]
-    relatives: np.ndarray
-    bad: tuple[str, ...]
-    sha256: str
+    about: dict[str, Any]
 
 
 def split_pool(
@@ -91,7 +81,15 @@ def read_pools(
     except InputError as error:
         raise InputError(f"{pool_file}: {error}") from error
     sets = {name: PuzzleSet(pool.puzzles[part], pool.solutions[part]) for name, part in rows.items()}
-    return Pools(sets, rows, relatives, pool.bad, hashlib.sha256(Path(pool_file).read_bytes()).hexdigest())
+    about = {
+        "file": Path(pool_file).name,
+        "sha256": _sha256(pool_file),
+        "split_seed": split_seed,
+        "parts": {name: len(part) for name, part in rows.items()},
+        "relatives_left_out": len(relatives),
+        "bad_left_out": list(pool.bad),
+    }
+    return Pools(sets, about)
 
 
 def add_givens(
@@ -126,26 +124,13 @@ def write_generated(
 
     The bytes depend on count, seed and extra givens, never on the number of processes.
     """
-    if count < 1:
-        raise InputError(f"a set of {count} puzzles: ask for at least one")
-    sizes = [min(PUZZLES_PER_JOB, count - start) for start in range(0, count, PUZZLES_PER_JOB)]
-    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
     generate(1, np.random.default_rng(0), extra_givens)  # checks the arguments, and compiles before processes start
-    parts = run_jobs(
-        _generate_job,
-        [(size, own, extra_givens) for size, own in zip(sizes, seeds, strict=True)],
-        processes,
-        adding_up(sizes, partial(progress, "generating")),
+    made = _in_jobs(
+        _generate, count, PUZZLES_PER_JOB, seed, (extra_givens,), processes, partial(progress, "generating")
     )
-    about = {
-        "task": "sudoku",
-        "kind": "generated",
-        "generator_version": GENERATOR_VERSION,
-        "seed": seed,
-        "extra_givens": list(extra_givens) if isinstance(extra_givens, tuple) else [extra_givens, extra_givens],
-        "counts": {"generated": count},
-    }
-    return _write(folder, {"generated": _joined(parts)}, about)
+    givens = extra_givens if isinstance(extra_givens, tuple) else (extra_givens, extra_givens)
+    about = {"seed": seed, "extra_givens": list(givens), "counts": {"generated": count}}
+    return _write(folder, "generated", {"generated": PuzzleSet(*made)}, about)
 
 
 def write_hard(
@@ -169,16 +154,11 @@ def write_hard(
     existing = next(folder for folder in path.absolute().parents if folder.exists())
     if path.is_dir() or not existing.is_dir() or not os.access(existing, os.W_OK):
         raise InputError(f"{path}: cannot be written there; name a file in a folder of your own")
-    if count < 1:
-        raise InputError(f"a set of {count} puzzles: ask for at least one")
     avoided = [fingerprints(read_puzzles(file, prove="unsolved", processes=processes).solutions) for file in avoid]
-    unwanted = np.unique(np.concatenate(avoided)) if avoided else np.zeros(0, np.uint64)
-    sizes = [min(HARD_PER_JOB, count - start) for start in range(0, count, HARD_PER_JOB)]
-    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
+    unwanted = np.unique(np.concatenate([np.zeros(0, np.uint64), *avoided]))
     generate_hard(1, np.random.default_rng(0), min(least_guesses, 1))  # checks it, and compiles before processes start
-    jobs = [(size, own, least_guesses, unwanted) for size, own in zip(sizes, seeds, strict=True)]
-    parts = run_jobs(_hard_job, jobs, processes, adding_up(sizes, partial(progress, "searching")))
-    puzzles, solutions, guesses = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    settings, told = (least_guesses, unwanted), partial(progress, "searching")
+    puzzles, solutions, guesses = _in_jobs(_generate_hard, count, HARD_PER_JOB, seed, settings, processes, told)
     lines = [
         f"{grid_to_line(puzzle).replace('.', '0')},{grid_to_line(solution)},{needed}"
         for puzzle, solution, needed in zip(puzzles, solutions, guesses, strict=True)
@@ -186,14 +166,12 @@ def write_hard(
     content = "\n".join(["puzzle,solution,guesses", *lines, ""]).encode()
     quantiles = np.quantile(guesses, [0, 0.25, 0.5, 0.75, 1]).tolist()
     about = {
-        "task": "sudoku",
-        "kind": "hard",
-        "generator_version": GENERATOR_VERSION,
+        **_kind("hard"),
         "seed": seed,
         "least_guesses": least_guesses,
         "counts": {"hard": count},
         "guesses": dict(zip(("least", "quarter", "half", "three_quarters", "most"), quantiles, strict=True)),
-        "avoided": {Path(file).name: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in avoid},
+        "avoided": {Path(file).name: _sha256(file) for file in avoid},
         "sha256_of_lines": hashlib.sha256(content).hexdigest(),
     }
     sidecar = path.with_name(f"{stem}.json")
@@ -205,62 +183,37 @@ def write_hard(
 
 def write_paper_sets(
     folder: str | Path,
-    pool_file: str | Path,
+    pools: Pools,
     seed: int,
     per_givens: Mapping[str, int] = PAPER_PER_GIVENS,
-    *,
-    test: int = 10_000,
-    valid: int = 1_000,
-    split_seed: int | None = None,
-    skip_bad: bool = False,
-    processes: int = 1,
     progress: Progress = _no_progress,
 ) -> dict[str, Any]:
     """Write a folder with the sets ``train``, ``valid`` and ``test`` as the paper makes them; returns its sidecar.
 
-    The pool is split first (`read_pools`); then each set gets, for each of 0 to 17 extra givens in turn, as many
-    samples as ``per_givens`` says, drawn from its own part with replacement, the digits permuted.
+    Each set gets, for each of 0 to 17 extra givens in turn, as many samples as ``per_givens`` says, drawn from its own
+    part of the pool with replacement, the digits permuted.
     """
     unknown = set(per_givens) - set(PAPER_PER_GIVENS)
     if unknown or any(count < 1 for count in per_givens.values()):
         raise InputError(f"per_givens {dict(per_givens)}: must give at least one puzzle to some of train, valid, test")
-    pools = read_pools(
-        pool_file,
-        test=test,
-        valid=valid,
-        split_seed=split_seed,
-        skip_bad=skip_bad,
-        processes=processes,
-        progress=progress,
-    )
     seeds = dict(zip(PAPER_PER_GIVENS, np.random.SeedSequence(seed).spawn(len(PAPER_PER_GIVENS)), strict=True))
-    sizes = [per_givens[name] for name in per_givens for _ in range(MOST_EXTRA + 1)]
-    report = adding_up(sizes, partial(progress, "sampling"))
+    done, total = 0, (MOST_EXTRA + 1) * sum(per_givens.values())
     sets: dict[str, PuzzleSet] = {}
     for name, count in per_givens.items():
         parts = []
         for extra, own in enumerate(seeds[name].spawn(MOST_EXTRA + 1)):
             parts.append(sample_with_extra_givens(pools.sets[name], count, extra, np.random.default_rng(own)))
-            report(len(sets) * (MOST_EXTRA + 1) + extra)
-        sets[name] = _joined(parts)
+            done += count
+            progress("sampling", done, total)
+        sets[name] = PuzzleSet(*map(np.concatenate, zip(*parts, strict=True)))
     about = {
-        "task": "sudoku",
-        "kind": "paper",
-        "generator_version": GENERATOR_VERSION,
         "seed": seed,
         "extra_givens": [0, MOST_EXTRA],
         "per_givens": dict(per_givens),
         "counts": {name: len(made.puzzles) for name, made in sets.items()},
-        "pool": {
-            "file": Path(pool_file).name,
-            "sha256": pools.sha256,
-            "split_seed": split_seed,
-            "parts": {name: len(rows) for name, rows in pools.rows.items()},
-            "relatives_left_out": len(pools.relatives),
-            "bad_left_out": list(pools.bad),
-        },
+        "pool": pools.about,
     }
-    return _write(folder, sets, about)
+    return _write(folder, "paper", sets, about)
 
 
 def read_sets(folder: str | Path) -> tuple[dict[str, PuzzleSet], dict[str, Any]]:
@@ -270,34 +223,49 @@ def read_sets(folder: str | Path) -> tuple[dict[str, PuzzleSet], dict[str, Any]]
         raise InputError(f"{folder}: a data set of {about.get('task', 'another task')}, not of sudoku")
     with blaming(f"{folder}: damaged; write the data set again"):
         names = list(about["counts"])
-    return {
-        name: PuzzleSet(*(_grids(arrays, f"{name}_{part}", folder) for part in PuzzleSet._fields)) for name in names
-    }, about
+    grids = partial(expected_array, arrays, source=folder, dtype=np.uint8, shape=(CELLS,), least=0, most=9)
+    return {name: PuzzleSet(grids(f"{name}_puzzles"), grids(f"{name}_solutions")) for name in names}, about
 
 
-def _grids(arrays: dict[str, np.ndarray], name: str, folder: str | Path) -> np.ndarray:
-    return expected_array(arrays, name, folder, np.uint8, (CELLS,), 0, 9)
+def _in_jobs(
+    function: Callable[[tuple[Any, ...]], tuple[np.ndarray, ...]],
+    count: int,
+    per_job: int,
+    seed: int,
+    settings: tuple[Any, ...],
+    processes: int,
+    progress: Callable[[int, int], None],
+) -> list[np.ndarray]:
+    """What a generator makes, each array joined: so many at a time, each with a seed of its own."""
+    if count < 1:
+        raise InputError(f"a set of {count} puzzles: ask for at least one")
+    sizes = [min(per_job, count - start) for start in range(0, count, per_job)]
+    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
+    jobs = [(size, own, *settings) for size, own in zip(sizes, seeds, strict=True)]
+    parts = run_jobs(function, jobs, processes, adding_up(sizes, progress))
+    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
 
-def _generate_job(job: tuple[int, np.random.SeedSequence, int | tuple[int, int]]) -> PuzzleSet:
-    count, seed, extra_givens = job
-    return PuzzleSet(*generate(count, np.random.default_rng(seed), extra_givens))
+def _generate(job: tuple[Any, ...]) -> tuple[np.ndarray, ...]:
+    count, seed, *settings = job
+    return generate(count, np.random.default_rng(seed), *settings)
 
 
-def _hard_job(job: tuple[int, np.random.SeedSequence, int, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    count, seed, least_guesses, avoid = job
-    return generate_hard(count, np.random.default_rng(seed), least_guesses, avoid)
+def _generate_hard(job: tuple[Any, ...]) -> tuple[np.ndarray, ...]:
+    count, seed, *settings = job
+    return generate_hard(count, np.random.default_rng(seed), *settings)
 
 
-def _joined(parts: list[PuzzleSet]) -> PuzzleSet:
-    return PuzzleSet(
-        np.concatenate([part.puzzles for part in parts]), np.concatenate([part.solutions for part in parts])
-    )
+def _kind(kind: str) -> dict[str, Any]:
+    return {"task": "sudoku", "kind": kind, "generator_version": GENERATOR_VERSION}
 
 
-def _write(folder: str | Path, sets: dict[str, PuzzleSet], about: dict[str, Any]) -> dict[str, Any]:
-    arrays = {}
-    for name, made in sets.items():
-        arrays[f"{name}_puzzles"], arrays[f"{name}_solutions"] = made
+def _sha256(file: str | Path) -> str:
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _write(folder: str | Path, kind: str, sets: dict[str, PuzzleSet], about: dict[str, Any]) -> dict[str, Any]:
+    arrays = {f"{name}_{part}": array for name, made in sets.items() for part, array in made._asdict().items()}
+    about = _kind(kind) | about
     write_dataset(folder, arrays, about)
     return about

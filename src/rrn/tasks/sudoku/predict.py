@@ -1,8 +1,8 @@
 """Solving Sudokus with a network: puzzles in, grids out, and whether each of them is a solution."""
 
+import itertools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from rrn.compiled import COMPILED, compiled
 from rrn.errors import InputError
-from rrn.places import NOISE, Places, think_through
+from rrn.parallel import in_threads
+from rrn.places import NOISE, Found, Places, think_through
 from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, size_of, solves
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.updates import State
@@ -78,38 +79,33 @@ def solve(
     if box != USUAL and not network.any_size:
         raise InputError("Sudokus of other sizes: only the network on candidates (the preset 'sudoku') solves them")
     parts = [grids[low : low + PART] for low in range(0, max(len(grids), 1), PART)]
-    done = 0
-
-    def report(count: int) -> None:
-        nonlocal done
-        done += count
-        progress(done, len(grids))
+    done = itertools.count(1)
 
     def run(number: int) -> Solved:
         generator = torch.Generator().manual_seed(seed * 1_000_003 + number)
+        kept = _Kept() if trace else None
         with torch.inference_mode():
-            work = _Puzzles(network, parts[number], box)
-            return _solve_part(work, max_steps, restarts, noise, trace, generator, report)
+            found = think_through(
+                _Puzzles(network, parts[number], box),
+                max_steps=max_steps,
+                starts=1 + restarts,
+                noise=noise,
+                places=max(1, PLACES * 9**3 // size_of(box) ** 3),
+                generator=generator,
+                progress=lambda _: progress(next(done), len(grids)),
+                watch=kept,
+            )
+        probabilities = kept.probabilities(found, max_steps) if kept else None
+        return _as_solved(parts[number], found, size_of(box), probabilities)
 
-    workers = torch.get_num_threads()
-    if workers == 1 or len(parts) <= 1:
-        return _together([run(number) for number in range(len(parts))])
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(workers) as pool:
-            return _together(list(pool.map(run, range(len(parts)))))
-    finally:
-        torch.set_num_threads(workers)
+    return _together(in_threads(run, range(len(parts))))
 
 
 def load(weights: str) -> PuzzleNetwork:
     """A network for Sudoku by the name of its weights."""
     from rrn.pretrained import from_pretrained
 
-    network, preset = from_pretrained(weights)
-    if preset.task != "sudoku":
-        raise InputError(f"weights {weights!r} are for the task {preset.task!r}, not for Sudoku")
-    return _for_puzzles(network)
+    return _for_puzzles(from_pretrained(weights, task="sudoku")[0])
 
 
 def _for_puzzles(network: nn.Module) -> PuzzleNetwork:
@@ -188,59 +184,41 @@ def _find_solutions(logits: np.ndarray, puzzles: np.ndarray, valid: np.ndarray) 
                 break
 
 
-def _solve_part(
-    work: _Puzzles,
-    max_steps: int,
-    restarts: int,
-    noise: float,
-    trace: bool,
-    generator: torch.Generator,
-    report: Callable[[int], None],
-) -> Solved:
-    puzzles = work.puzzles
-    kept: dict[tuple[int, int], list[np.ndarray]] = {}
+class _Kept:
+    """The probabilities after every step of every start of every puzzle, as `rrn.places.Watch`."""
 
-    def keep(places: Places, outputs: Any) -> None:
+    def __init__(self) -> None:
+        self.parts: dict[tuple[int, int], list[np.ndarray]] = {}
+
+    def __call__(self, places: Places, outputs: Any) -> None:
         chances = outputs.softmax(-1).numpy()
         for place, (number, start) in enumerate(zip(places.numbers.tolist(), places.starts.tolist(), strict=True)):
-            kept.setdefault((number, start), []).append(chances[:, place])
+            self.parts.setdefault((number, start), []).append(chances[:, place])
 
-    found = think_through(
-        work,
-        max_steps=max_steps,
-        starts=1 + restarts,
-        noise=noise,
-        places=max(1, PLACES * 9**3 // size_of(work.box) ** 3),
-        generator=generator,
-        progress=report,
-        watch=keep if trace else None,
-    )
-    nothing = torch.zeros(0, puzzles.shape[1], size_of(work.box), device="cpu")
-    logits, first = (torch.stack(a) if a else nothing for a in (found.answers, found.first_answers))
-    valid, steps, starts = found.finished.numpy(), found.steps.numpy(), found.starts.numpy()
-    probabilities = None
-    if trace:
+    def probabilities(self, found: Found, steps: int) -> np.ndarray:
+        """Of the start that counts: (steps, n, cells, digits), the last step of each puzzle repeated."""
+        starts = torch.where(found.finished, found.starts, 1).tolist()
         traces = [
-            np.concatenate(kept[number, int(starts[number]) if valid[number] else 1])[: steps[number]]
-            for number in range(len(puzzles))
+            np.concatenate(self.parts[at])[:taken] for at, taken in zip(enumerate(starts), found.steps, strict=True)
         ]
-        padded = [np.concatenate([t, np.repeat(t[-1:], max_steps - len(t), axis=0)]) for t in traces]
-        probabilities = np.stack(padded, axis=1).astype(np.float32)
-    empty = puzzles == 0
-    chances = logits.softmax(-1).amax(-1).numpy() * empty
+        padded = [np.concatenate([t, np.repeat(t[-1:], steps - len(t), axis=0)]) for t in traces]
+        return np.stack(padded, axis=1).astype(np.float32)
+
+
+def _as_solved(puzzles: np.ndarray, found: Found, digits: int, probabilities: np.ndarray | None) -> Solved:
+    nothing = torch.zeros(0, puzzles.shape[1], digits, device="cpu")
+    logits, first = (torch.stack(a) if a else nothing for a in (found.answers, found.first_answers))
     grids, first_grids = ((answers.argmax(-1) + 1).numpy().astype(np.uint8) for answers in (logits, first))
-    confidence = chances.sum(1) / np.maximum(empty.sum(1), 1)
+    empty = puzzles == 0
+    confidence = (logits.softmax(-1).amax(-1).numpy() * empty).sum(1) / np.maximum(empty.sum(1), 1)
+    valid, steps, starts = found.finished.numpy(), found.steps.numpy(), found.starts.numpy()
     return Solved(grids, valid, steps, starts, first_grids, confidence, probabilities)
 
 
 def _together(parts: list[Solved]) -> Solved:
-    grids, valid, steps, starts, first, confidence = (
-        np.concatenate([getattr(part, name) for part in parts])
-        for name in ("grids", "valid", "steps", "starts", "first_grids", "confidence")
-    )
-    traces = [part.probabilities for part in parts if part.probabilities is not None]
-    together = np.concatenate(traces, axis=1) if traces else None
-    return Solved(grids, valid, steps, starts, first, confidence, together)
+    names = [field.name for field in fields(Solved) if getattr(parts[0], field.name) is not None]
+    axes = {"probabilities": 1}
+    return Solved(**{n: np.concatenate([getattr(part, n) for part in parts], axes.get(n, 0)) for n in names})
 
 
 def _as_puzzles(puzzles: Any, box: Box) -> np.ndarray:
