@@ -5,6 +5,10 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_compl
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
+import numpy as np
+
+from rrn.errors import InputError
+
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
@@ -63,3 +67,29 @@ def adding_up(sizes: Sequence[int], progress: Callable[[int, int], Any]) -> Call
         progress(done, total)
 
     return finished
+
+
+def make_in_jobs(
+    make: Callable[..., Sequence[np.ndarray]],
+    count: int,
+    per_job: int,
+    seed: int,
+    settings: tuple[Any, ...] = (),
+    processes: int = 1,
+    progress: Callable[[int, int], Any] = lambda done, total: None,
+) -> list[np.ndarray]:
+    """The arrays of ``make(count, rng, *settings)``, made ``per_job`` rows at a time, each job with a random generator
+    of its own: so they do not depend on the number of processes."""
+    if count < 1:
+        raise InputError(f"a set of {count}: ask for at least one")
+    sizes = [min(per_job, count - start) for start in range(0, count, per_job)]
+    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
+    jobs = [(make, size, own, settings) for size, own in zip(sizes, seeds, strict=True)]
+    parts = run_jobs(_make, jobs, processes, adding_up(sizes, progress))
+    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+
+
+def _make(job: tuple[Any, ...]) -> Sequence[np.ndarray]:
+    make, count, seed, settings = job
+    made: Sequence[np.ndarray] = make(count, np.random.default_rng(seed), *settings)
+    return made

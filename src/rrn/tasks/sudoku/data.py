@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rrn.errors import InputError, blaming
-from rrn.parallel import adding_up, run_jobs
+from rrn.parallel import make_in_jobs
 from rrn.storage import expected_array, read_dataset, write_atomically, write_dataset, write_json
 from rrn.tasks.sudoku.exact import GENERATOR_VERSION, generate, generate_hard
 from rrn.tasks.sudoku.files import Progress, read_puzzles
@@ -125,9 +125,8 @@ def write_generated(
     The bytes depend on count, seed and extra givens, never on the number of processes.
     """
     generate(1, np.random.default_rng(0), extra_givens)  # checks the arguments, and compiles before processes start
-    made = _in_jobs(
-        _generate, count, PUZZLES_PER_JOB, seed, (extra_givens,), processes, partial(progress, "generating")
-    )
+    told = partial(progress, "generating")
+    made = make_in_jobs(generate, count, PUZZLES_PER_JOB, seed, (extra_givens,), processes, told)
     givens = extra_givens if isinstance(extra_givens, tuple) else (extra_givens, extra_givens)
     about = {"seed": seed, "extra_givens": list(givens), "counts": {"generated": count}}
     return _write(folder, "generated", {"generated": PuzzleSet(*made)}, about)
@@ -158,7 +157,7 @@ def write_hard(
     unwanted = np.unique(np.concatenate([np.zeros(0, np.uint64), *avoided]))
     generate_hard(1, np.random.default_rng(0), min(least_guesses, 1))  # checks it, and compiles before processes start
     settings, told = (least_guesses, unwanted), partial(progress, "searching")
-    puzzles, solutions, guesses = _in_jobs(_generate_hard, count, HARD_PER_JOB, seed, settings, processes, told)
+    puzzles, solutions, guesses = make_in_jobs(generate_hard, count, HARD_PER_JOB, seed, settings, processes, told)
     lines = [
         f"{grid_to_line(puzzle).replace('.', '0')},{grid_to_line(solution)},{needed}"
         for puzzle, solution, needed in zip(puzzles, solutions, guesses, strict=True)
@@ -225,35 +224,6 @@ def read_sets(folder: str | Path) -> tuple[dict[str, PuzzleSet], dict[str, Any]]
         names = list(about["counts"])
     grids = partial(expected_array, arrays, source=folder, dtype=np.uint8, shape=(CELLS,), least=0, most=9)
     return {name: PuzzleSet(grids(f"{name}_puzzles"), grids(f"{name}_solutions")) for name in names}, about
-
-
-def _in_jobs(
-    function: Callable[[tuple[Any, ...]], tuple[np.ndarray, ...]],
-    count: int,
-    per_job: int,
-    seed: int,
-    settings: tuple[Any, ...],
-    processes: int,
-    progress: Callable[[int, int], None],
-) -> list[np.ndarray]:
-    """What a generator makes, each array joined: so many at a time, each with a seed of its own."""
-    if count < 1:
-        raise InputError(f"a set of {count} puzzles: ask for at least one")
-    sizes = [min(per_job, count - start) for start in range(0, count, per_job)]
-    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
-    jobs = [(size, own, *settings) for size, own in zip(sizes, seeds, strict=True)]
-    parts = run_jobs(function, jobs, processes, adding_up(sizes, progress))
-    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
-
-
-def _generate(job: tuple[Any, ...]) -> tuple[np.ndarray, ...]:
-    count, seed, *settings = job
-    return generate(count, np.random.default_rng(seed), *settings)
-
-
-def _generate_hard(job: tuple[Any, ...]) -> tuple[np.ndarray, ...]:
-    count, seed, *settings = job
-    return generate_hard(count, np.random.default_rng(seed), *settings)
 
 
 def _kind(kind: str) -> dict[str, Any]:
