@@ -17,7 +17,7 @@ from rrn.cli.grids import decided_cells
 from rrn.tasks.sudoku import outcome
 from rrn.tasks.sudoku.exact import generate, solve_exactly
 from rrn.tasks.sudoku.examples import EXAMPLES
-from rrn.tasks.sudoku.files import parse_puzzles
+from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.grid import grid_to_line, solves
 from rrn.tasks.sudoku.symmetry import fingerprints
 
@@ -113,7 +113,7 @@ def test_what_is_not_solved_is_said_so_and_marked(call: Call) -> None:
     assert reason in out
     answer = "".join(row[9:] for row in without_frames(out))
     grid = np.array([[int(digit) for digit in answer if digit != "!"]])
-    assert not solves(grid, parse_puzzles(ANYTHING, "").puzzles)[0]
+    assert not solves(grid, read_puzzles("", ANYTHING).puzzles)[0]
     assert f"the {answer.count('!')} cells marked ! break a rule" in out
     assert answer.count("!") > 1
     code, out, _ = call("solve", ANYTHING, *QUICK, "--json")
@@ -319,7 +319,7 @@ def test_a_terminal_without_unicode_gets_plain_lines(call: Call, monkeypatch: py
 
 
 def examples() -> np.ndarray:
-    return parse_puzzles("\n".join(EXAMPLES), "examples").puzzles
+    return read_puzzles("examples", "\n".join(EXAMPLES)).puzzles
 
 
 def test_the_examples_are_five_puzzles_of_17_givens_with_one_solution() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rrn.errors import InputError
-from rrn.tasks.sudoku.files import parse_puzzle, parse_puzzles, read_puzzles
+from rrn.tasks.sudoku.files import parse_puzzle, read_puzzles
 from rrn.tasks.sudoku.grid import grid_to_line
 
 Some = tuple[np.ndarray, np.ndarray]
@@ -51,9 +51,8 @@ def test_a_grid_with_borders_and_blank_lines_between_bands(some: Some) -> None:
 def test_several_grids_and_lines_in_one_text(some: Some) -> None:
     puzzles = some[0][:4]
     text = "\n".join(["# four", rows(puzzles[0]), spaced(puzzles[1]), "", line(puzzles[2]), "", rows(puzzles[3]), ""])
-    parsed = parse_puzzles(text, "text")
+    parsed = read_puzzles("text", text)
     assert (parsed.puzzles == puzzles).all()
-    assert parsed.lines.tolist() == [2, 11, 23, 25]
     assert not parsed.solutions.any()
 
 
@@ -79,7 +78,7 @@ def test_csv_forms(some: Some, tmp_path: Path) -> None:
 
 def test_columns_that_are_no_solution_are_passed_over(some: Some) -> None:
     text = "\n".join([f"{line(some[0][0])},17", "", f"{line(some[0][1])},", line(some[0][2])])
-    parsed = parse_puzzles(text, "text")
+    parsed = read_puzzles("text", text)
     assert (parsed.puzzles == some[0][:3]).all()
     assert not parsed.solutions.any()
 
@@ -87,14 +86,14 @@ def test_columns_that_are_no_solution_are_passed_over(some: Some) -> None:
 def test_proofs_fill_in_solutions(some: Some) -> None:
     puzzles, solutions = some[0][:3], some[1][:3]
     text = "\n".join(["puzzle,solution", f"{line(puzzles[0])},{line(solutions[0])}", *map(line, puzzles[1:])])
-    assert not parse_puzzles(text, "text").solutions[1:].any()
-    assert (parse_puzzles(text, "text", prove="unsolved").solutions == solutions).all()
-    assert (parse_puzzles(text, "text", prove="all").solutions == solutions).all()
+    assert not read_puzzles("text", text).solutions[1:].any()
+    assert (read_puzzles("text", text, prove="unsolved").solutions == solutions).all()
+    assert (read_puzzles("text", text, prove="all").solutions == solutions).all()
 
 
 def test_the_limit_reads_no_further(some: Some) -> None:
     text = "\n".join([*map(line, some[0][:3]), "rubbish"])
-    assert (parse_puzzles(text, "text", limit=2).puzzles == some[0][:2]).all()
+    assert (read_puzzles("text", text, limit=2).puzzles == some[0][:2]).all()
 
 
 def bad_texts(some: Some) -> dict[str, tuple[str, str]]:
@@ -150,15 +149,15 @@ def test_every_bad_kind_is_tried(some: Some) -> None:
 
 def test_uniqueness_is_left_alone_unless_asked_for(some: Some) -> None:
     text = bad_texts(some)["ambiguous"][0]
-    assert len(parse_puzzles(text, "text").puzzles) == 1
+    assert len(read_puzzles("text", text).puzzles) == 1
     with pytest.raises(InputError, match=r"text:1: the puzzle has more than one solution"):
-        parse_puzzles(text, "text", prove="unsolved")
+        read_puzzles("text", text, prove="unsolved")
 
 
 def test_a_flood_of_bad_puzzles_is_counted(some: Some) -> None:
     text = "\n".join([line(some[0][0]), *(["1" * 81] * 50)])
     with pytest.raises(InputError) as refused:
-        parse_puzzles(text, "text")
+        read_puzzles("text", text)
     assert "... and 30 more" in str(refused.value)
     assert "50 bad and 1 good" in str(refused.value)
 

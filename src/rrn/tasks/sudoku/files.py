@@ -1,6 +1,6 @@
 """Puzzles from text and files, every bad one named with file and line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,26 +25,25 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class PuzzleFile:
-    """What was read: puzzles uint8 (n, 81), solutions uint8 (n, 81), all zeros where unknown, the line each puzzle
-    starts on (n,), and a message for each puzzle that was left out."""
+    """What was read: puzzles uint8 (n, 81), solutions uint8 (n, 81), all zeros where unknown, and a message for each
+    puzzle that was left out."""
 
     puzzles: np.ndarray
     solutions: np.ndarray
-    lines: np.ndarray
     bad: tuple[str, ...]
 
 
 def parse_puzzle(text: str, name: str = "puzzle") -> np.ndarray:
-    """The one puzzle, uint8 (81,), a text holds in any of the forms of `parse_puzzles`."""
-    puzzles = parse_puzzles(text, name).puzzles
+    """The one puzzle, uint8 (81,), that a text holds in any of the forms of `rrn.tasks.sudoku.text`."""
+    puzzles = read_puzzles(name, text).puzzles
     if len(puzzles) != 1:
         raise InputError(f"{name}: {len(puzzles)} puzzles, where one is expected")
     return puzzles[0]
 
 
-def parse_puzzles(
-    text: str,
-    name: str,
+def read_puzzles(
+    path: str | Path,
+    text: str | None = None,
     *,
     prove: Prove = "nothing",
     skip_bad: bool = False,
@@ -52,20 +51,17 @@ def parse_puzzles(
     processes: int = 1,
     progress: Progress = lambda _what, _done, _total: None,
 ) -> PuzzleFile:
-    """All puzzles of a text, or its first ``limit``; ``name`` stands for the text in messages.
+    """All puzzles of a file, plain or gzip, or its first ``limit``; or of a ``text``, which messages call ``path``.
 
-    The forms are those of `rrn.tasks.sudoku.text`.
-
-    Always checked: length, characters, clashing givens, and that a stated solution solves its puzzle. By ``prove``
-    the exact solver also checks that there is one solution and no second: of no puzzle, of those without a stated
-    solution, or of all; what it solves gets its solution filled in. Bad puzzles are left out and listed with
-    ``skip_bad``; without it the first of them make an `InputError`.
+    The forms are those of `rrn.tasks.sudoku.text`. Always checked: length, characters, clashing givens, and that a
+    stated solution solves its puzzle. By ``prove`` the exact solver also checks that there is one solution and no
+    second: of no puzzle, of those without a stated solution, or of all; what it solves gets its solution filled in.
+    Bad puzzles are left out and listed with ``skip_bad``; without it the first of them make an `InputError`.
     """
-    scanned = _scan(text, limit)
+    scanned = _scan(lines_of(path) if text is None else text.split("\n"), limit)
     entries, bad = [entry for entry in scanned if not entry.wrong], [entry for entry in scanned if entry.wrong]
     puzzles = _to_array([entry.puzzle for entry in entries])
     solutions = _to_array([entry.solution or "0" * CELLS for entry in entries])
-    lines = np.array([entry.line for entry in entries], dtype=np.int64)
     good = np.ones(len(puzzles), dtype=bool)
 
     def refuse(wrong: np.ndarray, reason: str) -> None:
@@ -87,7 +83,7 @@ def parse_puzzles(
         refuse(all_counts > 1, "the puzzle has more than one solution")
 
     bad.sort(key=lambda entry: (entry.line, entry.item or 0))
-    messages = tuple(f"{entry.place(name)}: {entry.wrong}" for entry in bad)
+    messages = tuple(f"{entry.place(str(path))}: {entry.wrong}" for entry in bad)
     if messages and not skip_bad:
         more = len(messages) - MESSAGES_SHOWN
         shown = [*messages[:MESSAGES_SHOWN], *([f"... and {more} more"] if more > 0 else [])]
@@ -97,30 +93,14 @@ def parse_puzzles(
             )
         raise InputError("\n".join(shown))
     if not good.any():
-        raise InputError("\n".join([*messages[:MESSAGES_SHOWN], f"{name}: no usable puzzle in it"]))
-    return PuzzleFile(puzzles[good], solutions[good], lines[good], messages)
+        raise InputError("\n".join([*messages[:MESSAGES_SHOWN], f"{path}: no usable puzzle in it"]))
+    return PuzzleFile(puzzles[good], solutions[good], messages)
 
 
-def read_puzzles(
-    path: str | Path,
-    *,
-    prove: Prove = "nothing",
-    skip_bad: bool = False,
-    limit: int | None = None,
-    processes: int = 1,
-    progress: Progress = lambda _what, _done, _total: None,
-) -> PuzzleFile:
-    """`parse_puzzles` of a file, plain or gzip (told apart by content, not by name)."""
-    text = "".join(lines_of(path))
-    return parse_puzzles(
-        text, str(path), prove=prove, skip_bad=skip_bad, limit=limit, processes=processes, progress=progress
-    )
-
-
-def _scan(text: str, limit: int | None) -> list[Entry]:
+def _scan(lines: Iterable[str], limit: int | None) -> list[Entry]:
     """What stands in a text, as far as it takes for the first ``limit`` puzzles."""
     scanned, good = [], 0
-    for entry in entries_of(text.split("\n"), (CELLS,)):
+    for entry in entries_of(lines, (CELLS,)):
         scanned.append(entry)
         good += not entry.wrong
         if good == limit:
