@@ -1,6 +1,6 @@
 """The networks of the page as ONNX programs, to run in a browser: see `rrn.web.site`.
 
-Sudoku is a step at a time (`listening_program`); the others run all the steps they were trained with at once. Inputs:
+Sudoku is a step at a time (`step_program`); the others run all the steps they were trained with at once. Inputs:
 
 * ages: ``facts`` (1, 8, 4) and ``asked`` (1,), as in `rrn.tasks.ages.data.Questions`;
 * pretty-clevr: ``positions`` (1, 8, 2), ``colours``, ``shapes`` (1, 8), ``start`` and ``jumps`` (1,);
@@ -21,7 +21,7 @@ from rrn.graphs import CompleteGraphs, PackedGraphs
 from rrn.readouts import answer_of
 from rrn.tasks.babi.data import MIN_WIDTH
 from rrn.tasks.babi.model import RolesNetwork
-from rrn.tasks.sudoku.export import listening_program
+from rrn.tasks.sudoku.export import step_program
 
 
 class _Run(nn.Module):
@@ -88,7 +88,7 @@ def _babi(network: nn.Module, steps: int) -> ExportedProgram:
 
 
 PROGRAMS: dict[str, Callable[[nn.Module, int], ExportedProgram]] = {
-    "sudoku": lambda network, steps: listening_program(network),
+    "sudoku": lambda network, steps: step_program(network, listening=True),
     "babi": _babi,
     "pretty-clevr": _pretty_clevr,
     "ages": _ages,

@@ -7,7 +7,7 @@ import torch
 from rrn.errors import InputError
 from rrn.pretrained import from_pretrained
 from rrn.tasks.sudoku.examples import EXAMPLES
-from rrn.tasks.sudoku.export import ListeningStep
+from rrn.tasks.sudoku.export import Step
 from rrn.tasks.sudoku.files import parse_puzzle
 from rrn.tasks.sudoku.heard import GROUPS, heard, silences
 from rrn.tasks.sudoku.model import KINDS
@@ -22,12 +22,12 @@ def network() -> torch.nn.Module:
 
 def test_it_is_the_networks_own_step(network: torch.nn.Module) -> None:
     puzzles = torch.from_numpy(PUZZLES).long()
-    listen = ListeningStep(network)
+    listen = Step(network)
     state = listen.start(2)
     with torch.inference_mode():
         outputs, _ = network({"puzzle": puzzles}, steps=6)
         for step in range(6):
-            logits, *parts = listen(puzzles, torch.ones(2, KINDS), state)
+            logits, *parts = listen(puzzles, state, torch.ones(2, KINDS))
             state = tuple(parts)
             torch.testing.assert_close(logits.flatten(0, 1), outputs[step], atol=2e-4, rtol=1e-4)
 
@@ -41,13 +41,13 @@ def test_who_was_heard_is_the_change_without_them(network: torch.nn.Module) -> N
     assert (found <= 1 + 1e-6).all()
     assert (found[puzzle > 0] == 0).all(), "a given hears nobody"
     assert (found[puzzle == 0].max(1) > 0.01).mean() > 0.5, "most cells listen"
-    cells, listen = torch.from_numpy(puzzle).long()[None], ListeningStep(network)
+    cells, listen = torch.from_numpy(puzzle).long()[None], Step(network)
     state, deaf = listen.start(1), torch.tensor([[1.0, 0, 1, 1, 0, 1]])
     with torch.inference_mode():
         for _ in range(step - 1):
-            state = tuple(listen(cells, torch.ones(1, KINDS), state)[1:])
-        all_heard = listen(cells, torch.ones(1, KINDS), state)[0].softmax(-1)
-        without = listen(cells, deaf, state)[0].softmax(-1)
+            state = tuple(listen(cells, state, torch.ones(1, KINDS))[1:])
+        all_heard = listen(cells, state, torch.ones(1, KINDS))[0].softmax(-1)
+        without = listen(cells, state, deaf)[0].softmax(-1)
     change = (all_heard - without).abs().sum(-1)[0] / 2
     np.testing.assert_allclose(found[:, GROUPS.index("row")], change.numpy(), atol=1e-5)
 
@@ -65,4 +65,4 @@ def test_what_cannot_be_asked_is_refused(network: torch.nn.Module) -> None:
     with pytest.raises(InputError, match="step: expected at least 1, got 0"):
         heard(network, PUZZLES[0], 0)
     with pytest.raises(InputError, match="only the network on the candidate graph"):
-        ListeningStep(torch.nn.Linear(2, 2))
+        Step(torch.nn.Linear(2, 2))

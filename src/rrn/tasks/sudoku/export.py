@@ -65,16 +65,10 @@ class _Start(_Program):
         return tuple(part.view(puzzle.shape[0], 729, -1) for part in state.parts())
 
 
-class _Step(_Program):
-    def forward(self, puzzle: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        outputs, after = self.run(puzzle, State.of(part.flatten(0, 1) for part in state))
-        return outputs[0], *(part.view(puzzle.shape[0], 729, -1) for part in after.parts())
+class Step(_Program):
+    """A step, in which each puzzle may hear only some kinds of groups."""
 
-
-class ListeningStep(_Program):
-    """A step in which each puzzle hears only some kinds of groups."""
-
-    def forward(self, puzzle: Tensor, listening: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def forward(self, puzzle: Tensor, state: tuple[Tensor, ...], listening: Tensor | None = None) -> tuple[Tensor, ...]:
         outputs, after = self.run(puzzle, State.of(part.flatten(0, 1) for part in state), listening)
         return outputs[0], *(part.view(puzzle.shape[0], 729, -1) for part in after.parts())
 
@@ -96,21 +90,16 @@ def start_program(network: nn.Module) -> ExportedProgram:
     return export_program(_Start(network), {"puzzle": EXAMPLE}, {"puzzle": PUZZLES})
 
 
-def step_program(network: nn.Module) -> ExportedProgram:
-    """One step, state in, state out."""
-    state = _Start(network)(EXAMPLE)
-    dynamic: dict[str, Dimensions | tuple[Dimensions, ...]] = {"puzzle": PUZZLES, "state": (PUZZLES,) * len(state)}
-    return export_program(_Step(network), {"puzzle": EXAMPLE, "state": state}, dynamic)
-
-
-def listening_program(network: nn.Module) -> ExportedProgram:
-    """One step with a further input ``listening``: (puzzles, 6), 1 for the kinds of groups that a puzzle hears."""
-    step = ListeningStep(network)
+def step_program(network: nn.Module, listening: bool = False) -> ExportedProgram:
+    """One step, state in, state out; on demand with a further input ``listening``: (puzzles, 6), 1 for the kinds of
+    groups that a puzzle hears."""
+    step = Step(network)
     state = step.start(len(EXAMPLE))
     inputs: dict[str, Tensor | tuple[Tensor, ...]] = {"puzzle": EXAMPLE, "state": state}
-    inputs["listening"] = torch.ones(len(EXAMPLE), len(_SUMMED), device="cpu")
-    dynamic: dict[str, Dimensions | tuple[Dimensions, ...]] = {"puzzle": PUZZLES, "listening": PUZZLES}
-    return export_program(step, inputs, {**dynamic, "state": (PUZZLES,) * len(state)})
+    dynamic: dict[str, Dimensions | tuple[Dimensions, ...]] = {"puzzle": PUZZLES, "state": (PUZZLES,) * len(state)}
+    if listening:
+        inputs["listening"], dynamic["listening"] = torch.ones(len(EXAMPLE), len(_SUMMED), device="cpu"), PUZZLES
+    return export_program(step, inputs, dynamic)
 
 
 def run_program(network: nn.Module, steps: int) -> ExportedProgram:

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from rrn.engines import only
 from rrn.errors import InputError
-from rrn.tasks.sudoku.export import ListeningStep
+from rrn.tasks.sudoku.export import Step
 from rrn.tasks.sudoku.model import KINDS
 
 GROUPS = ("cell", "row", "column", "box")
@@ -20,15 +20,15 @@ def heard(network: nn.Module, puzzle: np.ndarray, step: int) -> np.ndarray:
     got in that step from each of `GROUPS`: (81, 4), half the sum of the differences of its nine probabilities."""
     if step < 1:
         raise InputError(f"step: expected at least 1, got {step}")
-    listen = ListeningStep(network)
+    listen = Step(network)
     cells = torch.from_numpy(puzzle).long().view(1, 81).to(listen.network.device)
     state, variants = listen.start(1), 1 + len(GROUPS)
     with only("plain"):
         for _ in range(step - 1):
-            _, *parts = listen(cells, state[0].new_ones(1, KINDS), state)
+            _, *parts = listen(cells, state)
             state = tuple(parts)
         copies = tuple(part.expand(variants, -1, -1) for part in state)
-        logits, *_ = listen(cells.expand(variants, -1), silences().to(cells.device), copies)
+        logits, *_ = listen(cells.expand(variants, -1), copies, silences().to(cells.device))
     belief = logits.softmax(-1)
     changes: np.ndarray = (0.5 * (belief[1:] - belief[:1]).abs().sum(-1)).T.cpu().numpy()
     return changes
