@@ -90,3 +90,55 @@ def test_the_papers_network_treats_digits_alike() -> None:
 def test_ties_are_refused_where_there_are_no_digits_to_tie() -> None:
     with pytest.raises(InputError, match="--digit-units"):
         SudokuExperiment(replace(find_preset("sudoku-paper-shallow"), digit_units=11))
+
+
+def test_the_network_on_candidates_treats_rows_and_columns_alike() -> None:
+    """The transposed puzzle has the transposed answers: before training and after."""
+    torch.manual_seed(0)
+    experiment = SudokuExperiment(replace(find_preset("sudoku"), lines_alike=True, batch_size=4))
+    network = experiment.network()
+    optimizer = experiment.optimizer(network)
+    rng = np.random.default_rng(0)
+    puzzles = torch.from_numpy(generate(2, rng)[0]).long()
+
+    def answers_of(network: nn.Module) -> torch.Tensor:
+        precise = copy.deepcopy(network).double()
+        turned = puzzles.view(2, 9, 9).mT.flatten(1)
+        with torch.no_grad():
+            plain, other = (precise({"puzzle": p}, steps=3)[0].view(3, 2, 9, 9, 9) for p in (puzzles, turned))
+        torch.testing.assert_close(other.transpose(2, 3), plain, atol=1e-9, rtol=1e-9)
+        return plain
+
+    before = answers_of(network)
+    for _ in range(3):
+        batch = experiment.sample(rng)
+        optimizer.zero_grad()
+        experiment.loss(network(batch, steps=3)[0], batch).backward()
+        optimizer.step()
+    assert (answers_of(network) - before).abs().max() > 1e-3
+
+
+def test_the_convolutional_network_treats_digits_alike() -> None:
+    """Renaming the digits of a puzzle renames the answers, before training and after; but for running statistics."""
+    torch.manual_seed(0)
+    experiment = SudokuExperiment(replace(find_preset("sudoku-convolutional"), hidden=20, digit_units=2, batch_size=4))
+    network = experiment.network()
+    optimizer = experiment.optimizer(network)
+    rng = np.random.default_rng(0)
+    puzzles = torch.from_numpy(generate(8, rng, 30)[0]).long()
+    digits = torch.cat([torch.zeros(1, dtype=torch.long), 1 + torch.from_numpy(rng.permutation(9))])
+
+    def answers_of(network: nn.Module) -> torch.Tensor:
+        precise = copy.deepcopy(network).double()
+        with torch.no_grad():
+            plain, renamed = (precise({"puzzle": p}, steps=1)[0] for p in (puzzles, digits[puzzles]))
+        torch.testing.assert_close(renamed[..., digits[1:] - 1], plain, atol=1e-7, rtol=1e-7)
+        return plain
+
+    before = answers_of(network)
+    for _ in range(3):
+        batch = experiment.sample(rng)
+        optimizer.zero_grad()
+        experiment.loss(network(batch, steps=1)[0], batch).backward()
+        optimizer.step()
+    assert (answers_of(network) - before).abs().max() > 1e-3

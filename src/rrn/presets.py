@@ -46,20 +46,24 @@ class Range:
 class Needs:
     """Another setting without which one would do nothing. It stands beside the type, and `check_flags` looks at it.
 
-    ``value`` is what the other has to be: True for anything but off, False for off.
+    ``value`` is what the other has to be: True for anything but off, False for off. ``otherwise`` would do as well.
     """
 
     setting: str
     value: bool | str = True
+    otherwise: str | None = None
 
     def refusal(self, options: Any) -> str | None:
         """Why the setting would do nothing."""
         held, flag = getattr(options, self.setting), _flag(self.setting)
         if held == self.value or (isinstance(self.value, bool) and bool(held) == self.value):
             return None
-        return (
-            f"with {flag}" if self.value is False else f"without {flag}{'' if self.value is True else ' ' + self.value}"
-        )
+        if self.otherwise and getattr(options, self.otherwise):
+            return None
+        if self.value is False:
+            return f"with {flag}"
+        also = f" or {_flag(self.otherwise)}" if self.otherwise else ""
+        return f"without {flag}{'' if self.value is True else ' ' + self.value}{also}"
 
 
 Count = Annotated[int, Range(least=1, most=10**12)]

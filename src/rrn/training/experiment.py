@@ -13,6 +13,7 @@ from rrn.losses import step_losses
 from rrn.presets import Preset
 from rrn.readouts import answer_of
 from rrn.training.optimizing import make_optimizer
+from rrn.tying import Ties, tie
 from rrn.updates import State
 
 P = TypeVar("P", bound=Preset)
@@ -65,7 +66,14 @@ class Experiment(ABC, Generic[P]):
         """A new network, initialised from torch's global random generator."""
 
     def optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
-        return make_optimizer(network, self.preset)
+        optimizer = make_optimizer(network, self.preset)
+        if ties := self.ties(network):
+            tie(optimizer, ties)
+        return optimizer
+
+    def ties(self, network: nn.Module) -> list[Ties]:
+        """Which of its weights training keeps equal: see `rrn.tying`."""
+        return []
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> Batch:

@@ -162,6 +162,17 @@ def test_a_share_of_the_puzzles_comes_from_the_pool(share: float, tmp_path: Path
         assert not pooled[: pooled.sum()].all(), "mixed, not one after the other"
 
 
+def test_puzzles_with_few_givens_are_made_once_and_join_the_pool(tmp_path: Path) -> None:
+    pool, grid = write_pool(tmp_path / "pool.csv")
+    experiment = tiny(pool=pool, thin=3, pool_share=1.0, pool_extra_givens=(0, 0))
+    drawn = experiment.draw(60, np.random.default_rng(0))
+    puzzles, solutions = drawn["puzzle"].numpy(), drawn["solution"].numpy().astype(np.uint8)
+    grids, givens = fingerprints(solutions), (puzzles > 0).sum(1)
+    assert len(np.unique(grids)) <= 4
+    assert givens[grids != grid].max() < 23
+    assert 0.05 < (grids == grid).mean() < 0.6
+
+
 def test_the_head_of_the_pool_and_its_relatives_are_kept_for_testing(tmp_path: Path) -> None:
     puzzles, solutions = generate(3, np.random.default_rng(78))
     turned = random_symmetry(puzzles, solutions, np.random.default_rng(79))

@@ -1,5 +1,6 @@
 import io
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from rrn.errors import InputError
 from rrn.tasks.sudoku import figures
+from rrn.tasks.sudoku.evaluate import _by_total_steps
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.figures import MOST_FRAMES, draw_gif, draw_result, draw_steps_png
 
@@ -142,3 +144,20 @@ def test_the_papers_figure(givens: list[int], tmp_path: Path, monkeypatch: pytes
     assert list(lines[0].get_ydata()) == [1 / 64, 2 / 64, 4 / 64, 0.5, 1]
     assert dashed.get_linestyle() == "--"
     assert set(dashed.get_xdata()) == {32}
+
+
+def test_accuracy_against_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the third start of 100 steps solves at its 20th step has cost 220 steps."""
+    right = np.array([True, True, False, True])
+    found: Any = SimpleNamespace(starts=np.array([1, 3, 3, 2]), steps=np.array([7, 20, 100, 8]))
+    shares = _by_total_steps(right, found, 100, 3)
+    assert list(map(int, shares)) == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
+    assert list(shares.values()) == [0, 0, 0, 0.25, 0.25, 0.25, 0.25, 0.5, 0.75, 0.75]
+    drawn: list[Any] = []
+    monkeypatch.setattr(figures, "save", lambda figure, path: drawn.append(figure))
+    result = {"accuracy_by_total_steps": shares, "steps": [50, 100], "starts": 3, "preset": "sudoku", "n": 4}
+    draw_result(result, tmp_path / "figure.png")
+    curve, dashed = drawn[0].axes[0].get_lines()
+    assert list(curve.get_xdata()) == list(map(int, shares))
+    assert list(curve.get_ydata()) == list(shares.values())
+    assert set(dashed.get_xdata()) == {100}

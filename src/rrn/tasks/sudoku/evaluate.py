@@ -21,7 +21,7 @@ from rrn.tasks.sudoku.data import read_sets
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.model import CellSudoku
-from rrn.tasks.sudoku.predict import PLACES, answers_by_step, solve
+from rrn.tasks.sudoku.predict import PLACES, Solved, answers_by_step, solve
 
 PER_GIVENS = 100
 OWN_SEED = 2018
@@ -83,6 +83,7 @@ def evaluate(
             "accuracy_restarts": float(right.mean()),
             "accuracy_restarts_by_givens": by_givens(right),
             "accuracy_by_starts": {str(k): float((right & (found.starts <= k)).mean()) for k in range(1, restarts + 2)},
+            "accuracy_by_total_steps": _by_total_steps(right, found, steps[-1], 1 + restarts),
         }
     if options.never_stop:
         at = _right_at(network, puzzles, solutions, steps, progress)
@@ -90,6 +91,13 @@ def evaluate(
     if options.zero_positions:
         result["zero_positions"] = True
     return result
+
+
+def _by_total_steps(right: np.ndarray, found: Solved, of_a_start: int, starts: int) -> dict[str, float]:
+    """Accuracy against compute: the share solved by so many steps per puzzle, one start after the other."""
+    total = np.where(right, (found.starts - 1) * of_a_start + found.steps, np.inf)
+    doubled = [2**power for power in range((of_a_start * starts).bit_length())]
+    return {str(t): float((total <= t).mean()) for t in [*doubled, of_a_start * starts]}
 
 
 def _restarts(options: Options) -> int:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import torch
@@ -11,21 +10,28 @@ from torch import Tensor, nn
 
 from rrn.errors import InputError
 from rrn.losses import IGNORE
+from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
 from rrn.tasks.sudoku.data import PuzzleSet, add_givens, split_pool
-from rrn.tasks.sudoku.exact import generate
+from rrn.tasks.sudoku.exact import generate, generate_thin
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.model import CellSudoku, build
+from rrn.tasks.sudoku.model import CandidateSudoku, CellSudoku, build
 from rrn.tasks.sudoku.predict import solve
-from rrn.tasks.sudoku.presets import PaperPreset, SudokuPreset, WholeGraphPreset
+from rrn.tasks.sudoku.presets import (
+    CandidatesPreset,
+    ConvolutionalPreset,
+    PaperPreset,
+    SudokuPreset,
+    WholeGraphPreset,
+)
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.curriculum import Easing
 from rrn.training.experiment import Batch, seeded
 from rrn.training.slots import SlotExperiment
-from rrn.tying import tie
+from rrn.tying import Ties
 
 VALIDATION = 256
-VALIDATION_SEED = 7
+VALIDATION_SEED, THIN_SEED = 7, 8
 FILLS = 64
 """Steps, and so digits filled in, of the convolutional network when it is validated; it is trained on one look."""
 EASIER_UNTIL = 0.5
@@ -40,27 +46,41 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         super().__init__(preset)
         self.knows_empty = isinstance(preset, PaperPreset | WholeGraphPreset)
         """Whether the network has a tenth class, "empty", and so learns from given cells as well."""
-        self.digit_units = preset.digit_units if isinstance(preset, PaperPreset) else 0
+        self.digit_units = preset.digit_units if isinstance(preset, PaperPreset | ConvolutionalPreset) else 0
+        self.lines_alike = isinstance(preset, CandidatesPreset) and preset.lines_alike
         if 9 * self.digit_units > preset.hidden:
             raise InputError("--digit-units: at most a ninth of --hidden")
         if preset.lower_by:
             self.easing = Easing(preset.easier, preset.extra_givens[1], preset.lower_by, SHARE_MEMORY)
-        self.pool = _read_pool(preset.pool, preset.pool_skip, preset.pool_avoid) if preset.pool else None
+        self.file = _read_pool(preset.pool, preset.pool_skip, preset.pool_avoid) if preset.pool else None
+
+    @cached_property
+    def pool(self) -> PuzzleSet | None:
+        """The puzzles of --pool and --thin. The latter are made when first asked for: it counts as training."""
+        if not self.preset.thin:
+            return self.file
+        made = PuzzleSet(*generate_thin(self.preset.thin, seeded(self.preset.seed, THIN_SEED)))
+        return made if self.file is None else PuzzleSet(*map(np.concatenate, zip(self.file, made, strict=True)))
 
     @cached_property
     def built(self) -> PuzzleNetwork:
         return build(self.preset)
 
     def network(self) -> nn.Module:
-        if self.digit_units:
-            cast(CellSudoku, self.built).treat_digits_alike(self.digit_units)
+        match self.built:
+            case CellSudoku() | ConvolutionalSudoku() as network if self.digit_units:
+                network.treat_digits_alike(self.digit_units)
+            case CandidateSudoku() as network if self.lines_alike:
+                network.treat_lines_alike()
         return self.built
 
-    def optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
-        optimizer = super().optimizer(network)
-        if self.digit_units:
-            tie(optimizer, cast(CellSudoku, network).digit_ties(self.digit_units))
-        return optimizer
+    def ties(self, network: nn.Module) -> list[Ties]:
+        match network:
+            case CellSudoku() | ConvolutionalSudoku() if self.digit_units:
+                return network.digit_ties(self.digit_units)
+            case CandidateSudoku() if self.lines_alike:
+                return network.line_ties()
+        return []
 
     def draw(self, count: int, rng: np.random.Generator) -> Batch:
         """Puzzles and solutions: generated, and some from the pool if there is one."""

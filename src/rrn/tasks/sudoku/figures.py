@@ -71,7 +71,12 @@ def draw_steps_png(
 
 
 def draw_result(result: dict[str, Any], path: Path) -> None:
-    """The paper's figure: the fraction solved against steps, a line for each number of givens."""
+    """The paper's figure: the fraction solved against steps, a line for each number of givens.
+
+    Where there were several starts: the fraction solved against all steps of all starts, a single line.
+    """
+    if "accuracy_by_total_steps" in result:
+        return _draw_compute(result, path)
     plt = pyplot()
     by_givens = result["accuracy_by_givens_and_steps"]
     figure, axes = plt.subplots(figsize=(7.5, 4.5))
@@ -89,6 +94,18 @@ def draw_result(result: dict[str, Any], path: Path) -> None:
     columns = 1 if len(by_givens) <= 18 else 2
     axes.legend(title="givens", fontsize=8, ncols=columns, loc="center left", bbox_to_anchor=(1, 0.5))
     axes.set_title(f"{result['preset']}: {result['n']:,} Sudokus", fontsize=10, pad=20)
+    save(figure, path)
+
+
+def _draw_compute(result: dict[str, Any], path: Path) -> None:
+    figure, axes = pyplot().subplots(figsize=(6, 4))
+    steps, solved = zip(*((int(t), share) for t, share in result["accuracy_by_total_steps"].items()), strict=True)
+    axes.plot(steps, solved, marker="o", markersize=4)
+    axes.axvline(result["steps"][-1], color="black", linestyle="--", linewidth=1)
+    axes.text(result["steps"][-1], 1.03, "end of the first start", ha="center", va="bottom", fontsize=8)
+    axes.set_xscale("log", base=2)
+    axes.set(xlabel="steps of all starts together, per puzzle", ylabel="fraction solved", ylim=(0, 1.02))
+    axes.set_title(f"{result['preset']}: {result['n']:,} Sudokus, {result['starts']} starts", fontsize=10, pad=20)
     save(figure, path)
 
 

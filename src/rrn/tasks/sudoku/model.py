@@ -21,7 +21,7 @@ from rrn.tasks.sudoku.presets import (
 )
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
-from rrn.tying import Axis, Ties
+from rrn.tying import Axis, Ties, ties_of
 from rrn.updates import State
 
 CERTAIN = 20.0
@@ -103,21 +103,19 @@ class CellSudoku(PuzzleNetwork):
         names, digit = Axis.of(0, 0, 1) + Axis.of(9, 1, 0), Axis.of(9, 1, 7)
         hidden = Axis.of(9, units, self.rrn.hidden - 9 * units)
         two = hidden + hidden
-        rows = {"digit": names, "rrn.update.gates": two + two, "rrn.readout.mlp.linears.0": names}
-        columns = {
-            "digit": digit,
-            "rrn.encoder.linears.0": digit + Axis.of(0, 0, 32),
-            "rrn.message.mlp.linears.0": two + Axis.of(0, 0, 1) if self.rrn.edge_features else two,
-            "rrn.update.reader.mlp.linears.0": two,
-            "rrn.update.gates": two,
-        }
-        ties = []
-        for name, parameter in self.named_parameters():
-            layer = name.rpartition(".")[0]
-            if layer not in ("row", "column"):
-                axes = (rows.get(layer, hidden), columns.get(layer, hidden))
-                ties.append(Ties(parameter, *axes[: parameter.dim()]))
-        return ties
+        return ties_of(
+            self,
+            hidden,
+            outputs={"digit": names, "rrn.update.gates": two + two, "rrn.readout.mlp.linears.0": names},
+            inputs={
+                "digit": digit,
+                "rrn.encoder.linears.0": digit + Axis.of(0, 0, 32),
+                "rrn.message.mlp.linears.0": two + Axis.of(0, 0, 1) if self.rrn.edge_features else two,
+                "rrn.update.reader.mlp.linears.0": two,
+                "rrn.update.gates": two,
+            },
+            left_out=("row", "column"),
+        )
 
     def treat_digits_alike(self, units: int) -> None:
         """New weights, tied as `digit_ties` says."""
@@ -165,6 +163,26 @@ class CandidateSudoku(PuzzleNetwork):
         super().__init__()
         self.rrn = make_network(KINDS, preset.hidden, preset.message_width, preset.layer_width)
 
+    def line_ties(self) -> list[Ties]:
+        """What is equal if the network treats rows and columns alike: a third of its units belong to each."""
+        update, kinds = self.rrn.update, torch.tensor([-1, 0, 1, -1, 0, 1], device="cpu")  # as in `candidate_groups`
+        width = update.messages // KINDS
+        roles = torch.tensor([0, 1, 1, 2, 3, 3], device="cpu")[:, None] * width + torch.arange(width, device="cpu")
+        messages = Axis(kinds.repeat_interleave(width), roles.flatten())
+        layer, state = (_thirds(units) for units in (update.first.shape[1] - update.messages, update.hidden))
+        layer = messages + layer
+        told = state + messages + Axis.of(0, 0, 1)
+        return [
+            Ties(update.first, told, layer, inputs=0),
+            Ties(update.second, layer, state, inputs=0),
+            Ties(self.rrn.readout.weight, state),
+        ]
+
+    def treat_lines_alike(self) -> None:
+        """New weights, tied as `line_ties` says."""
+        for tied in self.line_ties():
+            tied.share()
+
     def prepare(self, batch: Batch, box: Box | None = None) -> Batch:
         """With "open", which candidates are, and "known", the logits of the others: (n, 729) each."""
         if "open" in batch:
@@ -192,6 +210,11 @@ class CandidateSudoku(PuzzleNetwork):
 
     def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
         return self.rrn.update.noisy(state, noise, generator)
+
+
+def _thirds(units: int) -> Axis:
+    """A third of the units for rows, one for columns, and the rest for both."""
+    return Axis.of(2, units // 3, units - 2 * (units // 3))
 
 
 def candidate_graph(still_open: Tensor, box: Box = USUAL) -> tuple[Groups, Tensor]:

@@ -9,6 +9,7 @@ import tyro
 from rrn.presets import PAPERS_OPTIMIZER, Needs, Range, Share, SlotPreset, Weight, Width
 
 Givens = Annotated[tuple[int, int], Range(least=0, most=81, rising=True)]
+DigitUnits = Annotated[int, Range(least=0, most=10_000)]
 Layers = Annotated[int, Range(least=1, most=100)]
 
 
@@ -34,10 +35,13 @@ class SudokuPreset(SlotPreset):
     """This many puzzles at the head of --pool are kept for testing: neither they nor their relatives are trained on."""
     pool_avoid: Annotated[Path | None, Needs("pool")] = None
     """A file of puzzles kept for testing: what is related to one of them is left out of --pool."""
-    pool_share: Annotated[Share, Needs("pool")] = 0.5
-    """The share of puzzles that come from --pool."""
-    pool_extra_givens: Annotated[Givens, Needs("pool"), Needs("lower_by", False)] = (0, 4)
-    """Digits added to a puzzle of --pool."""
+    thin: Annotated[int, Range(least=0, most=10_000_000)] = 0
+    """As training begins, this many puzzles with few givens, some 20, are made and join the --pool: a hundred per
+    second."""
+    pool_share: Annotated[Share, Needs("pool", otherwise="thin")] = 0.5
+    """The share of puzzles that come from --pool and --thin."""
+    pool_extra_givens: Annotated[Givens, Needs("pool", otherwise="thin"), Needs("lower_by", False)] = (0, 4)
+    """Digits added to a puzzle of --pool and --thin."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +53,8 @@ class CandidatesPreset(SudokuPreset):
     """Units of a message of each kind."""
     layer_width: Width = 128
     """Units of the layer from which both the messages and the change of the state are read."""
+    lines_alike: bool = False
+    """Training keeps weights equal that exchanging rows and columns maps onto each other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +64,7 @@ class PaperPreset(SudokuPreset):
     network: Annotated[Literal["paper"], tyro.conf.Suppress] = "paper"
     layers: Layers = 3
     """ReLU layers of each MLP. With one, the edge feature that is always zero is left out as well."""
-    digit_units: Annotated[int, Range(least=0, most=10_000)] = 0
+    digit_units: DigitUnits = 0
     """This many units of every layer belong to each digit, the rest to none, and training keeps weights equal that
     renaming digits maps onto each other, so that a puzzle teaches all digits at once. 0: no weights are tied."""
 
@@ -87,6 +93,8 @@ class LearnedMessagesPreset(_WithoutSlots):
 @dataclass(frozen=True, kw_only=True)
 class ConvolutionalPreset(_WithoutSlots):
     network: Annotated[Literal["convolutional"], tyro.conf.Suppress] = "convolutional"
+    digit_units: DigitUnits = 0
+    """This many filters of every layer belong to each digit, the rest to none: see sudoku-paper."""
 
 
 KINDS = (CandidatesPreset, PaperPreset, WholeGraphPreset, LearnedMessagesPreset, ConvolutionalPreset)

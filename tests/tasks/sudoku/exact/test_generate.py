@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rrn.compiled import COMPILED
 from rrn.errors import InputError
 from rrn.tasks.sudoku import exact
-from rrn.tasks.sudoku.exact import count_guesses, count_solutions, generate, generate_hard, solve_exactly
+from rrn.tasks.sudoku.exact import count_guesses, count_solutions, generate, generate_hard, generate_thin, solve_exactly
 from rrn.tasks.sudoku.grid import solves
 from rrn.tasks.sudoku.symmetry import draw_symmetries, fingerprints
 
@@ -85,6 +85,13 @@ def test_extra_givens_out_of_range_are_refused(extra: int | tuple[int, int]) -> 
         generate(1, np.random.default_rng(0), extra)
 
 
+def is_minimal(puzzle: np.ndarray) -> bool:
+    clues = np.flatnonzero(puzzle)
+    without = np.tile(puzzle, (len(clues), 1))
+    without[np.arange(len(clues)), clues] = 0
+    return bool((count_solutions(without) == 2).all())
+
+
 @pytest.fixture(scope="module")
 def hard() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Eight hard puzzles of one walk or more, their solutions and guesses."""
@@ -100,11 +107,7 @@ def test_hard_puzzles_are_rated_unique_minimal_and_unrelated(hard: tuple[np.ndar
     assert (found == solutions).all()
     assert guesses.min() >= 10
     assert (guesses == count_guesses(puzzles)).all()
-    for puzzle in puzzles:
-        clues = np.flatnonzero(puzzle)
-        without = np.tile(puzzle, (len(clues), 1))
-        without[np.arange(len(clues)), clues] = 0
-        assert (count_solutions(without) == 2).all()
+    assert all(is_minimal(puzzle) for puzzle in puzzles)
     assert len(np.unique(fingerprints(solutions))) == len(solutions)
 
 
@@ -141,3 +144,29 @@ def test_no_hard_puzzles_and_too_easy_ones() -> None:
     assert [len(part) for part in generate_hard(0, np.random.default_rng(0))] == [0, 0, 0]
     with pytest.raises(InputError, match="least_guesses: expected at least 1, got 0"):
         generate_hard(1, np.random.default_rng(0), 0)
+
+
+@pytest.mark.skipif(not COMPILED, reason="without numba the walk takes minutes: NOT tried")
+def test_thin_puzzles_have_fewer_givens_than_any_generated_one() -> None:
+    puzzles, solutions = generate_thin(20, np.random.default_rng(0))
+    found, counts = solve_exactly(puzzles)
+    assert (counts == 1).all()
+    assert (found == solutions).all()
+    assert all(is_minimal(puzzle) for puzzle in puzzles)
+    givens = (puzzles > 0).sum(1)
+    assert givens.mean() < 21 < (generate(200, np.random.default_rng(0))[0] > 0).sum(1).min() + 1
+    assert len(np.unique(puzzles, axis=0)) == 20
+    again = generate_thin(20, np.random.default_rng(0))
+    assert all(one.tobytes() == other.tobytes() for one, other in zip((puzzles, solutions), again, strict=True))
+    assert [len(part) for part in generate_thin(0, np.random.default_rng(0))] == [0, 0]
+
+
+def test_plain_python_thins_the_same_way(plain_bitboards: ModuleType) -> None:
+    """The compiled walk has its lengths compiled in, so the plain one goes as far: seconds, for one puzzle."""
+    kept = []
+    for module in (exact.bitboards, plain_bitboards):
+        puzzles, solutions = np.zeros((2, 1, 81), dtype=np.uint8)
+        module.thin(np.array([1, 2, 3, 4]), puzzles, solutions)
+        assert solves(solutions, puzzles).all()
+        kept.append((puzzles.tobytes(), solutions.tobytes()))
+    assert kept[0] == kept[1]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from rrn.tasks.sudoku.baselines.factor_graph import fill_most_probable, given_digits
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
+from rrn.tying import Axis, Ties, draw_tied, ties_of
 from rrn.updates import State
 
 LAYERS = 10
@@ -35,6 +36,7 @@ class ConvolutionalSudoku(PuzzleNetwork):
             ]
         )
         self.digits = nn.Conv2d(filters, 9, 1)
+        self.filters = filters
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         puzzles = batch["puzzle"]
@@ -48,8 +50,20 @@ class ConvolutionalSudoku(PuzzleNetwork):
 
     def look(self, grids: Tensor) -> Tensor:
         """Logits of every cell's digits, (n, 81) → (n, 81, 9)."""
-        image = F.one_hot(grids, 10).float().view(-1, 9, 9, 10).permute(0, 3, 1, 2)
+        image = F.one_hot(grids, 10).to(self.digits.weight.dtype).view(-1, 9, 9, 10).permute(0, 3, 1, 2)
         return self.digits(self.layers(image)).permute(0, 2, 3, 1).flatten(1, 2)
+
+    def digit_ties(self, units: int) -> list[Ties]:
+        """What is equal if the network treats all digits alike: ``units`` filters of every layer belong to each."""
+        empty, digits = Axis.of(0, 0, 1), Axis.of(9, 1, 0)
+        hidden = Axis.of(9, units, self.filters - 9 * units)
+        convolutions = {f"layers.{number}.0": hidden.times(9) for number in range(1, LAYERS)}
+        inputs = {"layers.0.0": (empty + digits).times(9)} | convolutions
+        return ties_of(self, hidden, outputs={"digits": digits}, inputs=inputs)
+
+    def treat_digits_alike(self, units: int) -> None:
+        """New weights, tied as `digit_ties` says."""
+        draw_tied(self.digit_ties(units), own=2.0, rest=0.5)
 
     def start(self, batch: Batch) -> State:
         """Noise changes nothing: a grid cannot be a little different."""

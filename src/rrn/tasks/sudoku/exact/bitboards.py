@@ -73,6 +73,9 @@ RUNS, REMEMBERED, SOLUTIONS_SEEN, ATTEMPTS = 4, 8, 64, 16
 share; searches that rate a puzzle, and how many of them its rating remembers; solutions seen of a puzzle that lacks a
 clue, and candidates of them tried in its place."""
 
+THINNING, KEPT_EVERY = 100, 20
+"""Of the walk towards few givens: steps before the first puzzle is kept, and from one to the next."""
+
 GUESSES = 81 * 29
 STACK = GUESSES + 1
 
@@ -429,6 +432,23 @@ def _most_in_common(puzzle: Any, others: Any, count: int) -> int:
 
 
 @compiled
+def _decisive(puzzle: Any, lone: Any, work: Any) -> int:
+    """What may decide for one solution of a puzzle that has many: candidates in only one of those seen.
+
+    They go to ``lone`` (729), and their number is returned.
+    """
+    tally = integers(729)
+    _load(puzzle, work[0])
+    _search(work, tally, SOLUTIONS_SEEN, UNLIMITED, True)
+    choices = 0
+    for candidate in range(729):
+        if tally[candidate] == 1:
+            lone[choices] = candidate
+            choices += 1
+    return choices
+
+
+@compiled
 def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
     """A walk among minimal puzzles towards those that need ``level`` guesses; returns how many it put into ``puzzles``.
 
@@ -455,20 +475,16 @@ def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
 
     kept = tried = 0
     while kept < len(puzzles) and tried < PATIENCE:
-        # What a puzzle lacking one clue leaves open: candidates in only one of the solutions seen decide for that one.
         base[:] = current
         _shuffle(order, 0, 81, random)
         step = 0
         while base[order[step]] == 0:
             step += 1
         base[order[step]] = 0
-        tally = integers(729)
-        _load(base, work[0])
-        _search(work, tally, SOLUTIONS_SEEN, UNLIMITED, True)
         choices = 0
-        for candidate in range(729):
-            if tally[candidate] == 1 and current[candidate // 9] != candidate % 9 + 1:
-                lone[choices] = candidate
+        for place in range(_decisive(base, lone, work)):
+            if current[lone[place] // 9] != lone[place] % 9 + 1:
+                lone[choices] = lone[place]
                 choices += 1
 
         # A rating can be too good by luck, and nothing would ever reach it: so it is averaged with new runs.
@@ -500,3 +516,53 @@ def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
                 tried = 0
             break
     return kept
+
+
+@compiled
+def thin(seed: Any, puzzles: Any, solutions: Any) -> None:
+    """A walk among minimal puzzles towards those with few givens; fills ``puzzles`` and ``solutions`` (n, 81).
+
+    A step removes two clues, adds one or two that leave a single solution, and takes away what can then be spared; it
+    is taken if there are no more givens than before. The first puzzle is kept after THINNING steps, further ones after
+    every KEPT_EVERY.
+    """
+    work, current, puzzle, solution = _work(), integers(81), integers(81), integers(81)
+    order, lone, other, random = integers(81), integers(729), integers(81), work[3]
+    for word in range(4):
+        random[word] = int(seed[word])
+    for cell in range(81):
+        order[cell] = cell
+    _fill(current, work)
+    solution[:] = current
+    _shuffle(order, 0, 81, random)
+    _dig(current, order, work)
+    for step in range(1, THINNING + KEPT_EVERY * (len(puzzles) - 1) + 1):
+        _shuffle(order, 0, 81, random)
+        puzzle[:] = current
+        givens = 0
+        for place in range(81):
+            if current[order[place]]:
+                givens += 1
+                if givens <= 2:
+                    puzzle[order[place]] = 0
+        ways = 2
+        for _ in range(2):
+            choices = _decisive(puzzle, lone, work) if ways > 1 else 0
+            if choices:
+                candidate = lone[_draw(random, choices)]
+                puzzle[candidate // 9] = candidate % 9 + 1
+                ways = _count(puzzle, 2, False, work)
+        if ways == 1:
+            other[:] = work[4]
+            _dig(puzzle, order, work)
+            left = 0
+            for cell in range(81):
+                if puzzle[cell]:
+                    left += 1
+            if left <= givens:
+                current[:] = puzzle
+                solution[:] = other
+        since = step - THINNING
+        if since >= 0 and since % KEPT_EVERY == 0:
+            puzzles[since // KEPT_EVERY, :] = current
+            solutions[since // KEPT_EVERY, :] = solution
