@@ -1,6 +1,7 @@
 """The networks for Sudoku, on the graph of its cells, as in the paper, or on that of its open candidates."""
 
 from functools import cache
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -165,7 +166,8 @@ class CandidateSudoku(PuzzleNetwork):
 
     def line_ties(self) -> list[Ties]:
         """What is equal if the network treats rows and columns alike: a third of its units belong to each."""
-        update, kinds = self.rrn.update, torch.tensor([-1, 0, 1, -1, 0, 1], device="cpu")  # as in `candidate_groups`
+        update, readout = cast(SharedLayerUpdate, self.rrn.update), cast(DotReadout, self.rrn.readout)
+        kinds = torch.tensor([-1, 0, 1, -1, 0, 1], device="cpu")  # as in `candidate_groups`
         width = update.messages // KINDS
         roles = torch.tensor([0, 1, 1, 2, 3, 3], device="cpu")[:, None] * width + torch.arange(width, device="cpu")
         messages = Axis(kinds.repeat_interleave(width), roles.flatten())
@@ -175,7 +177,7 @@ class CandidateSudoku(PuzzleNetwork):
         return [
             Ties(update.first, told, layer, inputs=0),
             Ties(update.second, layer, state, inputs=0),
-            Ties(self.rrn.readout.weight, state),
+            Ties(readout.weight, state),
         ]
 
     def treat_lines_alike(self) -> None:
