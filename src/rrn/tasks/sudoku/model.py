@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from rrn.constraints.solving import make_network
 from rrn.graphs import Groups, NeighbourTable
 from rrn.network import RRN
+from rrn.readouts import DotReadout
 from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
 from rrn.tasks.sudoku.baselines.learned_messages import LearnedMessages
 from rrn.tasks.sudoku.grid import USUAL, Box, box_of, candidate_groups, neighbours, size_of
@@ -23,7 +24,7 @@ from rrn.tasks.sudoku.presets import (
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
 from rrn.tying import Axis, Ties, ties_of
-from rrn.updates import State
+from rrn.updates import SharedLayerUpdate, State
 
 CERTAIN = 20.0
 """Logit of a given; what givens rule out has as much less than nothing."""
