@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from rrn.constraints.search import MOST_PLACEMENTS, UNKNOWN, Cover, search
+from rrn.constraints.search import MOST_PLACEMENTS, Cover, dig, random_answer, search
 from rrn.errors import InputError, shorten
 from rrn.graphs import Groups
 
@@ -212,26 +212,14 @@ class Constraints:
         that there is still one solution only.
         """
         never = self.numbers(excluded, "excluded")
-        true = self._random(rng, never, most_placements) if answer is None else self.numbers(answer, "answer")
-        given = rng.permutation(true)
-        for candidate in given.copy():
-            fewer = given[given != candidate]
-            if search(self.cover, fewer, never, most_placements=most_placements)[1] == 1:
-                given = fewer
+        if answer is None:
+            true = random_answer(self.cover, rng, never, most_placements)
+        else:
+            true = self.numbers(answer, "answer")
+        given, _ = dig(self.cover, true, rng, never, most_placements)
         solution = np.zeros(len(self.names), bool)
         solution[true] = True
         return Problem(self, given, never, solution)
-
-    def _random(self, rng: np.random.Generator, excluded: np.ndarray, most_placements: int) -> np.ndarray:
-        for _ in range(100):
-            rank = rng.permutation(len(self.names))
-            nothing = np.zeros(0, np.int64)
-            true, count = search(self.cover, nothing, excluded, rank=rank, limit=1, most_placements=most_placements)
-            if count == 0:
-                raise InputError("no answer keeps all of these constraints, as an exact search shows")
-            if count != UNKNOWN:
-                return np.flatnonzero(true)
-        raise InputError("a random answer would take a longer search; give an answer, or more most_placements")
 
     def fit(self, make: "Callable[[np.random.Generator], Problem]", **settings: Any) -> "Solver":
         """Train a network on problems of your own: see `rrn.constraints.training.fit`."""

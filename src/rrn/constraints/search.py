@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rrn.compiled import compiled
+from rrn.errors import InputError
 
 MOST_PLACEMENTS = 20_000
 UNKNOWN = -1
@@ -53,6 +54,39 @@ def search(
     excluded = np.zeros(0, np.int64) if excluded is None else excluded
     found = _search(given, excluded, rank, *cover, limit, most_placements, solution)
     return solution, int(found)
+
+
+def random_answer(
+    cover: Cover, rng: np.random.Generator, excluded: np.ndarray | None = None, most_placements: int = MOST_PLACEMENTS
+) -> np.ndarray:
+    """The candidates that are true in a random answer, in their order."""
+    nothing = np.zeros(0, np.int64)
+    for _ in range(100):
+        rank = rng.permutation(len(cover.groups))
+        true, count = search(cover, nothing, excluded, rank=rank, limit=1, most_placements=most_placements)
+        if count == 0:
+            raise InputError("no answer keeps all of these constraints, as an exact search shows")
+        if count != UNKNOWN:
+            return np.flatnonzero(true)
+    raise InputError("a random answer would take a longer search; give an answer, or more most_placements")
+
+
+def dig(
+    cover: Cover,
+    answer: np.ndarray,
+    rng: np.random.Generator,
+    excluded: np.ndarray | None = None,
+    most_placements: int = MOST_PLACEMENTS,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What of an answer has to be given, and what need not, in random order: each candidate is taken back if the search
+    proves that there is still one solution only."""
+    order = rng.permutation(answer)
+    given = order
+    for candidate in order:
+        fewer = given[given != candidate]
+        if search(cover, fewer, excluded, most_placements=most_placements)[1] == 1:
+            given = fewer
+    return given, order[~np.isin(order, given)]
 
 
 @compiled

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rrn import InputError
+from rrn.constraints.search import MOST_PLACEMENTS
 from rrn.tasks.sudoku.exact import UNKNOWN, count_solutions, cover, generate, solve_exactly
 from rrn.tasks.sudoku.grid import is_solved, solves
 
@@ -44,7 +45,7 @@ def test_the_usual_size_agrees_with_the_bit_masks() -> None:
     assert is_solved(solutions).all()
     assert solves(solutions, puzzles).all()
     for puzzle, solution in zip(*generate(5, np.random.default_rng(0)), strict=True):
-        found, count = cover.solve(puzzle, (3, 3), 2, cover.MOST_PLACEMENTS)
+        found, count = cover.solve(puzzle, (3, 3), 2, MOST_PLACEMENTS)
         assert count == 1
         np.testing.assert_array_equal(found, solution)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rrn.constraints.search import MOST_PLACEMENTS
 from rrn.errors import InputError
 from rrn.tasks.sudoku.exact import bitboards, cover
 from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, size_of
@@ -36,7 +37,7 @@ def solve_exactly(
     if box == USUAL:
         return _search(puzzles, limit, most_tries)[:2]
     grids = as_grids(puzzles, box)
-    most = cover.MOST_PLACEMENTS if most_tries is None else most_tries
+    most = MOST_PLACEMENTS if most_tries is None else most_tries
     found = [cover.solve(grid, box, limit, most) for grid in grids]
     return np.array([grid for grid, _ in found]).reshape(grids.shape), np.array([count for _, count in found], np.int64)
 

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from rrn.constraints.search import MOST_PLACEMENTS, Cover, search
+from rrn.constraints.search import Cover, dig, random_answer, search
 from rrn.tasks.sudoku.grid import Box, candidate_groups, size_of
 
 
@@ -25,12 +25,13 @@ def solve(grid: np.ndarray, box: Box, limit: int, most_placements: int) -> tuple
     cells = np.flatnonzero(grid)
     givens = cells * size_of(box) + grid[cells].astype(np.int64) - 1
     true, count = search(_cover(box), givens, limit=limit, most_placements=most_placements)
-    return _as_grid(true, box), count
+    return _as_grid(np.flatnonzero(true), box), count
 
 
-def _as_grid(true: np.ndarray, box: Box) -> np.ndarray:
-    n = size_of(box)
-    return (true.reshape(n * n, n) * np.arange(1, n + 1)).sum(1).astype(np.uint8)
+def _as_grid(candidates: np.ndarray, box: Box) -> np.ndarray:
+    grid, n = np.zeros(size_of(box) ** 2, np.uint8), size_of(box)
+    grid[candidates // n] = candidates % n + 1
+    return grid
 
 
 def generate(
@@ -40,25 +41,12 @@ def generate(
 
     Cells of a random grid are emptied in random order wherever the solution is proved to stay the only one.
     """
-    cells, (fewest, most) = size_of(box) ** 2, extra_givens
-    puzzles, solutions = np.zeros((count, cells), np.uint8), np.zeros((count, cells), np.uint8)
+    fewest, most = extra_givens
+    puzzles, solutions = np.zeros((2, count, size_of(box) ** 2), np.uint8)
     for puzzle, solution in zip(puzzles, solutions, strict=True):
-        solution[:] = _filled(box, rng)
-        puzzle[:] = solution
-        order = rng.permutation(cells)
-        for cell in order:
-            puzzle[cell] = 0
-            if solve(puzzle, box, 2, MOST_PLACEMENTS)[1] != 1:
-                puzzle[cell] = solution[cell]
+        answer = random_answer(_cover(box), rng)
+        given, emptied = dig(_cover(box), answer, rng)
         extra = fewest if fewest == most else int(rng.integers(fewest, most + 1))
-        back = [cell for cell in order if not puzzle[cell]][:extra]
-        puzzle[back] = solution[back]
+        puzzle[:] = _as_grid(np.concatenate([given, emptied[:extra]]), box)
+        solution[:] = _as_grid(answer, box)
     return puzzles, solutions
-
-
-def _filled(box: Box, rng: np.random.Generator) -> np.ndarray:
-    while True:
-        rank = rng.permutation(size_of(box) ** 3)
-        true, count = search(_cover(box), np.zeros(0, np.int64), rank=rank, limit=1)
-        if count == 1:
-            return _as_grid(true, box)
