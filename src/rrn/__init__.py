@@ -3,7 +3,9 @@
 ``from rrn import RRN`` is the module; `rrn.graphs` has helpers for graphs, `rrn.losses` the loss at every step.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rrn.lazy import lazily
 
 __version__ = "0.1.0"
 
@@ -26,22 +28,16 @@ __all__ = [
     "__version__",
 ]
 
-_HOMES = {
-    "RRN": "rrn.network",
-    "RRNClassifier": "rrn.estimator",
-    "RRNRegressor": "rrn.estimator",
-    "State": "rrn.updates",
-    "CompleteGraphs": "rrn.graphs",
-    "EdgeList": "rrn.graphs",
-    "NeighbourTable": "rrn.graphs",
-    "InputError": "rrn.errors",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import torch only when something that needs it is asked for, so that ``rrn --help`` is instant."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'rrn' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = lazily(
+    "rrn",
+    {
+        "RRN": "network",
+        "RRNClassifier": "estimator",
+        "RRNRegressor": "estimator",
+        "State": "updates",
+        "CompleteGraphs": "graphs",
+        "EdgeList": "graphs",
+        "NeighbourTable": "graphs",
+        "InputError": "errors",
+    },
+)

@@ -138,6 +138,21 @@ def named(said: Tensor, names: Tensor) -> Tensor:
     return said.new_zeros(steps, count, len(NAMES)).scatter(2, places, said.reshape(steps, count, -1))
 
 
+def choosing_rrn(preset: ChoosingPreset, features: int, outputs: int, encoder_layers: int) -> RRN:
+    """Nodes with a distance on every edge that choose whom to send to."""
+    return RRN(
+        features=features,
+        hidden=preset.hidden,
+        outputs=outputs,
+        edge_features=1,
+        encoder_layers=encoder_layers,
+        message=ChoosingMessage(preset.hidden, 1, preset.heads, preset.head_width),
+        update=ResidualUpdate(preset.hidden, preset.update_width),
+        readout="node",
+        readout_layers=1,
+    )
+
+
 class ChoosingNetwork(nn.Module):
     """Objects that know whether they are the start, edges that know distances, and objects that choose whom to send to.
 
@@ -147,17 +162,7 @@ class ChoosingNetwork(nn.Module):
 
     def __init__(self, preset: ChoosingPreset) -> None:
         super().__init__()
-        self.rrn = RRN(
-            features=3 + JUMPS,
-            hidden=preset.hidden,
-            outputs=2,
-            edge_features=1,
-            encoder_layers=0,
-            message=ChoosingMessage(preset.hidden, 1, preset.heads, preset.head_width),
-            update=ResidualUpdate(preset.hidden, preset.update_width),
-            readout="node",
-            readout_layers=1,
-        )
+        self.rrn = choosing_rrn(preset, features=3 + JUMPS, outputs=2, encoder_layers=0)
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the 16 names: (steps, n, 16)."""

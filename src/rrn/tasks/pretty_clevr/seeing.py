@@ -7,13 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from rrn.graphs import CompleteGraphs
-from rrn.network import RRN
 from rrn.tasks.pretty_clevr.data import JUMPS, NAMES, OBJECT_RADIUS, SHAPES, STARTS
 from rrn.tasks.pretty_clevr.figures import PALETTE, outline
-from rrn.tasks.pretty_clevr.model import ChoosingMessage, distances, question_features
+from rrn.tasks.pretty_clevr.model import choosing_rrn, distances, question_features
 from rrn.tasks.pretty_clevr.presets import SeeingPreset
 from rrn.training.experiment import Batch
-from rrn.updates import ResidualUpdate, State
+from rrn.updates import State
 
 PIXELS = 64
 """Width and height of a picture."""
@@ -85,17 +84,7 @@ class SeeingNetwork(nn.Module):
         )
         self.where = nn.Linear(seen, 2)
         self.what = nn.Linear(seen, len(NAMES))
-        self.rrn = RRN(
-            features=seen + STARTS + JUMPS,
-            hidden=preset.hidden,
-            outputs=1,
-            edge_features=1,
-            encoder_layers=1,
-            message=ChoosingMessage(preset.hidden, 1, preset.heads, preset.head_width),
-            update=ResidualUpdate(preset.hidden, preset.update_width),
-            readout="node",
-            readout_layers=1,
-        )
+        self.rrn = choosing_rrn(preset, features=seen + STARTS + JUMPS, outputs=1, encoder_layers=1)
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the 16 names: (steps, n, 16)."""

@@ -76,27 +76,24 @@ def work_out(
 
 def _of_one_size(puzzles: np.ndarray, box: Box, restarts: int, guesses: int, wanted: dict[str, Any]) -> list[Outcome]:
     results = [Outcome(puzzle, puzzle, "already solved", reason=FULL) for puzzle in puzzles]
-    _run(puzzles, np.flatnonzero(~is_solved(puzzles, box)), box, results, {**wanted, "restarts": 0})
+
+    def run(rows: np.ndarray, restarts: int) -> None:
+        if len(rows):
+            found = solve(puzzles[rows], box=box, restarts=restarts, **wanted)
+            for place, row in enumerate(rows):
+                results[row] = _outcome(puzzles[row], found, place)
+
+    run(np.flatnonzero(~is_solved(puzzles, box)), 0)
     failed = np.array([row for row, outcome in enumerate(results) if not outcome.valid], dtype=np.int64)
-    if not len(failed):
-        return results
     counts = count_solutions(puzzles[failed], box=box, most_tries=guesses)
     if restarts:
-        _run(puzzles, failed[counts != 0], box, results, {**wanted, "restarts": restarts})
+        run(failed[counts != 0], restarts)
     for row, count in zip(failed, counts, strict=True):
         if count == 0:
             results[row] = replace(results[row], status="no solution", reason=NO_SOLUTION)
         elif not results[row].valid:
             results[row] = replace(results[row], reason=WHY_NOT[int(count)])
     return results
-
-
-def _run(puzzles: np.ndarray, rows: np.ndarray, box: Box, results: list[Outcome], wanted: dict[str, Any]) -> None:
-    if not len(rows):
-        return
-    found = solve(puzzles[rows], box=box, **wanted)
-    for place, row in enumerate(rows):
-        results[row] = _outcome(puzzles[row], found, place)
 
 
 def _outcome(puzzle: np.ndarray, found: Solved, place: int) -> Outcome:

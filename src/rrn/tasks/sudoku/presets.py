@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -100,17 +100,15 @@ class ConvolutionalPreset(_WithoutSlots):
 KINDS = (CandidatesPreset, PaperPreset, WholeGraphPreset, LearnedMessagesPreset, ConvolutionalPreset)
 """Each network's own settings."""
 
+_PAPERS: dict[str, Any] = {"batch_size": 256, "updates": 300_000, "extra_givens": (0, 17), "validate_every": 500}
+_PAPERS |= {**PAPERS_OPTIMIZER, "l2": 1e-4}
+
 _ORIGINAL = PaperPreset(
     name="sudoku-paper-original",
     about="The paper's network with the paper's own hyperparameters: for a GPU, and days.",
     hidden=96,
     steps=32,
-    batch_size=256,
-    updates=300_000,
-    l2=1e-4,
-    **PAPERS_OPTIMIZER,
-    extra_givens=(0, 17),
-    validate_every=500,
+    **_PAPERS,
 )
 
 _LEARNED_MESSAGES = LearnedMessagesPreset(
@@ -195,12 +193,7 @@ PRESETS = (
         about="The graph-centric relational network: one step, all messages summed, 81 cells read from the sum.",
         hidden=256,
         steps=1,
-        batch_size=256,
-        updates=300_000,
-        l2=1e-4,
-        **PAPERS_OPTIMIZER,
-        extra_givens=(0, 17),
-        validate_every=500,
+        **_PAPERS,
     ),
     _LEARNED_MESSAGES,
     replace(
