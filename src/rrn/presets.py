@@ -217,6 +217,18 @@ PAPERS_OPTIMIZER: dict[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class CurriculumPreset(Preset):
+    """The settings of experiments that ask short questions first: `rrn.training.curriculum`."""
+
+    segment: Annotated[Literal[None], tyro.conf.Suppress] = None
+    """Every question is run as a whole."""
+    curriculum: bool = True
+    """Begin with the questions that reach least far; go one further whenever the furthest are answered right."""
+    pass_mark: Annotated[Share, Needs("curriculum")] = 0.93
+    """The running accuracy on the furthest questions at which the curriculum goes on."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SlotPreset(Preset):
     """The settings of experiments in which a problem keeps its place in the batch: `rrn.training.slots`."""
 

@@ -1,5 +1,14 @@
 """Easy problems first: a curriculum over how far a question reaches, and one over how much of an answer is given."""
 
+from abc import abstractmethod
+from typing import Any, TypeVar
+
+from torch import Tensor
+
+from rrn.presets import CurriculumPreset
+from rrn.readouts import answer_of
+from rrn.training.experiment import Batch, Carry, Experiment
+
 MEMORY = 0.95
 """Share of the running accuracy that an update leaves unchanged."""
 
@@ -27,6 +36,45 @@ class Curriculum:
 
     def restore(self, position: dict[str, float]) -> None:
         self.longest, self.running = int(position["longest"]), position["running"]
+
+
+P = TypeVar("P", bound=CurriculumPreset)
+
+
+class CurriculumExperiment(Experiment[P]):
+    """New questions at every update, which reach ``furthest`` at most; the network takes two steps more than the
+    curriculum has come to, and no more than its preset says."""
+
+    furthest: int
+
+    def __init__(self, preset: P) -> None:
+        super().__init__(preset)
+        self.curriculum = Curriculum(self.furthest, preset.pass_mark, enabled=preset.curriculum)
+
+    @abstractmethod
+    def reach(self, batch: Batch) -> Tensor:
+        """How far each question reaches: (n,)."""
+
+    def steps_of(self, carry: Carry) -> int:
+        return min(self.preset.steps, self.curriculum.longest + 2)
+
+    def proceed(self, *_: object) -> None:
+        """A new batch at every update."""
+
+    def measure(self, outputs: Any, batch: Batch) -> dict[str, float]:
+        right = (answer_of(outputs)[-1].argmax(-1) == self.targets(batch)).float()
+        furthest = self.reach(batch) == self.curriculum.longest
+        at_furthest = float(right[furthest].mean()) if furthest.any() else self.curriculum.running
+        return {"accuracy": float(right.mean()), "furthest": at_furthest, "longest": float(self.curriculum.longest)}
+
+    def observe(self, measures: dict[str, float]) -> None:
+        self.curriculum.observe(measures["furthest"])
+
+    def position(self) -> dict[str, float]:
+        return self.curriculum.position()
+
+    def restore(self, position: dict[str, float]) -> None:
+        self.curriculum.restore(position)
 
 
 LOWER_FROM = 0.7

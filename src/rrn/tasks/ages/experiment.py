@@ -11,20 +11,20 @@ from rrn.tasks.ages import data
 from rrn.tasks.ages.evaluate import right_by_step
 from rrn.tasks.ages.model import as_batch, build
 from rrn.tasks.ages.presets import AgesPreset, PaperAgesPreset, TurningPreset
-from rrn.training.curriculum import Curriculum
-from rrn.training.experiment import Batch, Carry, Experiment, seeded
+from rrn.training.curriculum import CurriculumExperiment
+from rrn.training.experiment import Batch, Carry, seeded
 
 VALIDATION = 4_000
-FURTHEST = data.PERSONS - 1
 
 
-class AgesExperiment(Experiment[AgesPreset]):
+class AgesExperiment(CurriculumExperiment[AgesPreset]):
     """The loss of a question begins at the step by which its answer can have arrived: one per difference. (The paper's
     begins at the first step.)"""
 
+    furthest = data.PERSONS - 1
+
     def __init__(self, preset: AgesPreset) -> None:
         super().__init__(preset)
-        self.curriculum = Curriculum(FURTHEST, preset.pass_mark, enabled=preset.curriculum)
         self.validation = data.sample("valid", VALIDATION, seeded(preset.seed, 2))
 
     def network(self) -> nn.Module:
@@ -43,11 +43,8 @@ class AgesExperiment(Experiment[AgesPreset]):
     def targets(self, batch: Batch) -> Tensor:
         return batch["ages"].gather(1, batch["asked"][:, None])[:, 0]
 
-    def steps_of(self, carry: Carry) -> int:
-        return min(self.preset.steps, self.curriculum.longest + 2)
-
-    def proceed(self, *_: object) -> None:
-        """A new batch at every update."""
+    def reach(self, batch: Batch) -> Tensor:
+        return batch["distances"].gather(1, batch["asked"][:, None])[:, 0]
 
     def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:
         if isinstance(self.preset, PaperAgesPreset):
@@ -72,21 +69,6 @@ class AgesExperiment(Experiment[AgesPreset]):
         step = torch.arange(1, steps + 1, device=distances.device)[:, None, None]
         begins = distances if self.preset.loss == "every" else distances.clamp(min=steps)
         return persons, (step >= begins) & (distances <= self.curriculum.longest)
-
-    def measure(self, outputs: Tensor | Outputs, batch: Batch) -> dict[str, float]:
-        right = (answer_of(outputs)[-1].argmax(-1) == self.targets(batch)).float()
-        furthest = batch["distances"].gather(1, batch["asked"][:, None])[:, 0] == self.curriculum.longest
-        at_furthest = float(right[furthest].mean()) if furthest.any() else self.curriculum.running
-        return {"accuracy": float(right.mean()), "furthest": at_furthest, "longest": float(self.curriculum.longest)}
-
-    def observe(self, measures: dict[str, float]) -> None:
-        self.curriculum.observe(measures["furthest"])
-
-    def position(self) -> dict[str, float]:
-        return self.curriculum.position()
-
-    def restore(self, position: dict[str, float]) -> None:
-        self.curriculum.restore(position)
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         right = right_by_step(network, self.validation, self.preset.steps)[-1]

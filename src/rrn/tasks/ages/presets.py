@@ -5,25 +5,19 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rrn.presets import PAPERS_OPTIMIZER, Dropped, Preset, Range, Share, Weight, Width
+from rrn.presets import PAPERS_OPTIMIZER, CurriculumPreset, Dropped, Range, Weight, Width
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgesPreset(Preset):
+class AgesPreset(CurriculumPreset):
     """What all networks of this task share."""
 
     task = "ages"
 
     network: Annotated[str, tyro.conf.Suppress] = ""
-    segment: Annotated[Literal[None], tyro.conf.Suppress] = None
-    """Every question is run as a whole."""
 
     hidden: Width = 96
     """Units of the state."""
-    curriculum: bool = True
-    """Begin with questions no difference away; go one further whenever the furthest are answered right."""
-    pass_mark: Share = 0.93
-    """The running accuracy on the furthest questions at which the curriculum goes on."""
 
 
 @dataclass(frozen=True, kw_only=True)

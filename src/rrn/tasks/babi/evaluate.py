@@ -1,20 +1,20 @@
 """Error by task and by step, on questions never trained on: official files, or generated ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from rich.table import Table
-from torch import nn
+from torch import Tensor, nn
 
 from rrn.errors import InputError, counted
 from rrn.evaluation import EvaluateOptions, step_list
 from rrn.presets import Range
 from rrn.pretrained import from_pretrained, read_config
 from rrn.tasks.answers import answer_logits
-from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
+from rrn.tasks.babi.data import Batch, EncodedQuestions, EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.model import as_batch
 from rrn.tasks.babi.presets import BabiPreset, MemN2NPreset, PaperPreset, RolesPreset
 from rrn.tasks.babi.reader import read_babi
@@ -70,6 +70,15 @@ class Options(EvaluateOptions):
     on generated questions."""
 
 
+def _said(
+    network: nn.Module, questions: EncodedQuestions, steps: int, max_facts: int, progress: Callable[[int, int], Any]
+) -> Iterator[tuple[Batch, Tensor]]:
+    """Questions, some at a time, and the logits of their answers: (steps, n, answers)."""
+    for number, part in enumerate(questions.batches(CHUNK, max_facts), start=1):
+        yield part, answer_logits(network, as_batch(part, questions.table), steps)
+        progress(min(number * CHUNK, len(questions)), len(questions))
+
+
 def probabilities_of(
     network: nn.Module,
     questions: EncodedQuestions,
@@ -78,11 +87,8 @@ def probabilities_of(
     progress: Callable[[int, int], Any] = lambda done, of: None,
 ) -> np.ndarray:
     """Of each answer to each question after the last step: (n, answers)."""
-    parts = []
-    for number, part in enumerate(questions.batches(CHUNK, max_facts), start=1):
-        parts.append(answer_logits(network, as_batch(part, questions.table), steps)[-1].softmax(-1).numpy())
-        progress(min(number * CHUNK, len(questions)), len(questions))
-    return np.concatenate(parts)
+    said = _said(network, questions, steps, max_facts, progress)
+    return np.concatenate([logits[-1].softmax(-1).numpy() for _, logits in said])
 
 
 def calibration_error(probability: np.ndarray, happened: np.ndarray, bins: int = BINS) -> float:
@@ -133,12 +139,8 @@ def wrong_by_step(
     progress: Callable[[int, int], Any] = lambda done, of: None,
 ) -> np.ndarray:
     """Whether each question is answered wrong after each step: (steps, n)."""
-    parts = []
-    for number, part in enumerate(questions.batches(CHUNK, max_facts), start=1):
-        said = answer_logits(network, as_batch(part, questions.table), steps)
-        parts.append(said.argmax(-1).numpy() != part.answers)
-        progress(min(number * CHUNK, len(questions)), len(questions))
-    return np.concatenate(parts, axis=1)
+    said = _said(network, questions, steps, max_facts, progress)
+    return np.concatenate([logits.argmax(-1).numpy() != part.answers for part, logits in said], axis=1)
 
 
 def read_questions(source: Path, split: str | None) -> tuple[EncodedQuestions, str]:

@@ -48,8 +48,6 @@ class BabiExperiment(Experiment[BabiPreset]):
         """Questions of each task in the pool."""
         self.validation = self._questions(stream=1).take(VALIDATION)
         if preset.data is not None:
-            if preset.unanswerable or preset.everyday:
-                raise InputError("--unanswerable, --everyday: of generated questions; leave out --data, or these")
             self.pool = encode(read_babi(preset.data, "train", preset.tasks), self.table)
 
     def network(self) -> nn.Module:

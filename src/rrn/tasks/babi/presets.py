@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rrn.presets import PAPERS_OPTIMIZER, Dropped, Preset, Range, Share, Weight, Width
+from rrn.presets import PAPERS_OPTIMIZER, Dropped, Needs, Preset, Range, Share, Weight, Width
 
 Few = Annotated[int, Range(least=1, most=64)]
 
@@ -31,9 +31,9 @@ class BabiPreset(Preset):
     """A folder or archive of official files to train on. Unset: generated questions, ever new."""
     tasks: Annotated[tuple[int, ...], Range(least=1, most=20)] = tuple(range(1, 21))
     """The tasks trained on."""
-    unanswerable: Share = 0.0
+    unanswerable: Annotated[Share, Needs("data", False)] = 0.0
     """Share of the generated questions whose answer is not in the story."""
-    everyday: Share = 0.0
+    everyday: Annotated[Share, Needs("data", False)] = 0.0
     """Share of the generated questions of tasks 1–3 and 5–8 that are about stories as a person may tell them: short, of
     any people in any places."""
 

@@ -12,23 +12,19 @@ from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.evaluate import right_by_step
 from rrn.tasks.pretty_clevr.model import as_batch, build
 from rrn.tasks.pretty_clevr.presets import PrettyClevrPreset, WalkingPreset
-from rrn.training.curriculum import Curriculum
-from rrn.training.experiment import Batch, Carry, Experiment, seeded
+from rrn.training.curriculum import CurriculumExperiment
+from rrn.training.experiment import Batch, seeded
 
 VALIDATION = 8_000
-FURTHEST = data.JUMPS - 1
 
 
-class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
-    """The curriculum asks for at most so many jumps; the network takes two steps more than that, and no
-    more than its preset says.
+class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
+    """The loss of a question begins at the step by which the walk can have arrived: one per jump."""
 
-    The loss of a question begins at the step by which the walk can have arrived: one per jump.
-    """
+    furthest = data.JUMPS - 1
 
     def __init__(self, preset: PrettyClevrPreset) -> None:
         super().__init__(preset)
-        self.curriculum = Curriculum(FURTHEST, preset.pass_mark, enabled=preset.curriculum)
         valid = data.scenes("valid")
         rng = seeded(preset.seed, 2)
         self.validation = (valid, np.sort(rng.choice(len(valid) * data.QUESTIONS, VALIDATION, replace=False)))
@@ -51,11 +47,8 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
     def targets(self, batch: Batch) -> Tensor:
         return batch["answer"]
 
-    def steps_of(self, carry: Carry) -> int:
-        return min(self.preset.steps, self.curriculum.longest + 2)
-
-    def proceed(self, *_: object) -> None:
-        """A new batch at every update."""
+    def reach(self, batch: Batch) -> Tensor:
+        return batch["jumps"]
 
     def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:
         said, jumps = answer_of(outputs), batch["jumps"]
@@ -70,22 +63,10 @@ class PrettyClevrExperiment(Experiment[PrettyClevrPreset]):
         walk = mean_when_due(outputs.extras["walk"], path, (step[..., None] >= each).expand(-1, *path.shape))
         return answer + self.preset.walk_loss * walk
 
-    def measure(self, outputs: Tensor | Outputs, batch: Batch) -> dict[str, float]:
-        right = (answer_of(outputs)[-1].argmax(-1) == batch["answer"]).float()
-        furthest = batch["jumps"] == self.curriculum.longest
-        at_furthest = float(right[furthest].mean()) if furthest.any() else self.curriculum.running
-        return {"accuracy": float(right.mean()), "furthest": at_furthest, "longest": float(self.curriculum.longest)}
-
     def observe(self, measures: dict[str, float]) -> None:
-        self.curriculum.observe(measures["furthest"])
+        super().observe(measures)
         if self.progress >= self.preset.all_jumps_from:
             self.curriculum.open()
-
-    def position(self) -> dict[str, float]:
-        return self.curriculum.position()
-
-    def restore(self, position: dict[str, float]) -> None:
-        self.curriculum.restore(position)
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         """The score is the mean accuracy of all numbers of jumps, 0 for those that training has not come to."""

@@ -5,18 +5,16 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rrn.presets import Dropped, Preset, Range, Share, Weight, Width
+from rrn.presets import CurriculumPreset, Dropped, Range, Share, Weight, Width
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrettyClevrPreset(Preset):
+class PrettyClevrPreset(CurriculumPreset):
     """What all networks of this task share."""
 
     task = "pretty-clevr"
 
     network: Annotated[str, tyro.conf.Suppress] = ""
-    segment: Annotated[Literal[None], tyro.conf.Suppress] = None
-    """Every question is run as a whole."""
 
     hidden: Width = 64
     """Units of the state."""
@@ -24,14 +22,10 @@ class PrettyClevrPreset(Preset):
     """Scenes to train on, each with its 128 questions."""
     augment: bool = False
     """Turn, mirror and scale every scene anew each time it is seen."""
-    curriculum: bool = True
-    """Begin with questions of no jump; go one further whenever the furthest are answered right."""
     furthest_share: Share = 0.0
     """Share of the questions that ask for as many jumps as the curriculum allows; the others ask for any number."""
     all_jumps_from: Share = 1.0
     """Share of the budget after which questions of all numbers of jumps are asked alike, passed or not."""
-    pass_mark: Share = 0.93
-    """The running accuracy on the furthest questions at which the curriculum goes on."""
 
 
 @dataclass(frozen=True, kw_only=True)
