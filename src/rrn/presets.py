@@ -104,7 +104,8 @@ def check_flags(options: Any, said: Collection[str] = ()) -> None:
         if value != field.default or flag in said:
             needs = (part for part in getattr(hints[field.name], "__metadata__", ()) if isinstance(part, Needs))
             for why in filter(None, (need.refusal(options) for need in needs)):
-                raise InputError(f"{flag}: does nothing {why}; leave it at {_shown(field.default)}")
+                usual = f"at {_shown(field.default)}" if field.default else "out"
+                raise InputError(f"{flag}: does nothing {why}; leave it {usual}")
 
 
 def _flag(name: str) -> str:

@@ -12,9 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from rrn.cli.options import parse, print_json
 from rrn.compiled import COMPILED
-from rrn.errors import InputError
 from rrn.hints import DISTRIBUTION, command
-from rrn.presets import Count, Range, Seed
+from rrn.presets import Count, Needs, Range, Seed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,16 +26,6 @@ no puzzle has a relative in another part; then each set gets samples for each of
 
 With --hard, a file of puzzles that only search can solve: clues of generated puzzles are exchanged, one by one, for
 others that make them harder, as rated by the guesses of the exact solver. Each has one solution, and no spare clue."""
-HARD, POOL, GENERATED, NOT_POOL = "with --hard", "with --pool", "without --pool and --hard", "without --pool"
-MODE = {
-    "count": NOT_POOL,
-    "extra_givens": GENERATED,
-    **dict.fromkeys(("least_guesses", "pool_avoid", "figure", "beside"), HARD),
-    **dict.fromkeys(
-        ("split_seed", "test", "valid", "train_per_givens", "valid_per_givens", "test_per_givens", "skip_bad"), POOL
-    ),
-}
-"""When an option has a meaning; otherwise it is refused."""
 DRAWN = 2000
 """Generated puzzles whose guesses are drawn beside."""
 
@@ -49,33 +38,35 @@ class Options:
     seed: Seed = 0
     """The same seed gives the same bytes, whatever the number of processes."""
     processes: Annotated[int, Range(least=1, most=1024)] = 1
-    count: Count | None = None
+    count: Annotated[Count | None, Needs("pool", False)] = None
     """Generated puzzles: 100,000 if unset, or 1,000 hard ones."""
-    extra_givens: Annotated[tuple[int, int], Range(least=0, most=81, rising=True)] = (0, 17)
+    extra_givens: Annotated[
+        tuple[int, int], Range(least=0, most=81, rising=True), Needs("pool", False), Needs("hard", False)
+    ] = (0, 17)
     """Generated: digits put back into a minimal puzzle, from the first number to the second."""
-    hard: bool = False
+    hard: Annotated[bool, Needs("pool", False)] = False
     """Search for hard puzzles."""
-    least_guesses: Annotated[int, Range(least=1, most=1000)] = 20
+    least_guesses: Annotated[int, Range(least=1, most=1000), Needs("hard")] = 20
     """Hard: guesses that every puzzle needs at least. Most need several times as many, and are the rarer for it."""
-    pool_avoid: tuple[Path, ...] = ()
+    pool_avoid: Annotated[tuple[Path, ...], Needs("hard")] = ()
     """Hard: files of puzzles kept for testing. None is made that is related to one of them."""
-    figure: Path | None = None
+    figure: Annotated[Path | None, Needs("hard")] = None
     """Hard: draw how many guesses they need (.png), beside generated puzzles."""
-    beside: Path | None = None
+    beside: Annotated[Path | None, Needs("figure")] = None
     """Hard: draw those of this file of puzzles as well."""
     pool: Path | None = None
     """A file of puzzles (text or CSV, plain or gzip, with or without solutions) to make the paper's sets from."""
-    split_seed: Seed | None = None
+    split_seed: Annotated[Seed | None, Needs("pool")] = None
     """Pool: shuffle it before it is split. Unset: the first puzzles are for testing, the next for validation."""
-    test: Count = 10_000
+    test: Annotated[Count, Needs("pool")] = 10_000
     """Pool: puzzles kept for testing."""
-    valid: Count = 1_000
+    valid: Annotated[Count, Needs("pool")] = 1_000
     """Pool: puzzles kept for validation."""
-    train_per_givens: Count = 10_000
+    train_per_givens: Annotated[Count, Needs("pool")] = 10_000
     """Pool: samples for training with each number of givens."""
-    valid_per_givens: Count = 1_000
-    test_per_givens: Count = 1_000
-    skip_bad: bool = False
+    valid_per_givens: Annotated[Count, Needs("pool")] = 1_000
+    test_per_givens: Annotated[Count, Needs("pool")] = 1_000
+    skip_bad: Annotated[bool, Needs("pool")] = False
     """Pool: leave out, and name, what is not a puzzle with one solution. Otherwise nothing is written."""
     json: bool = False
     """Print what was written, as one JSON object, to standard output."""
@@ -83,7 +74,6 @@ class Options:
 
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn data sudoku", ABOUT)
-    _check(options)
     out = options.out or Path("data/sudoku-hard.csv.gz" if options.hard else "data/sudoku")
     beside = _guesses_beside(options) if options.figure else {}
     started = time.perf_counter()
@@ -123,17 +113,6 @@ def main(arguments: list[str]) -> int:
     if options.json:
         print_json({"out": str(out), **about})
     return 0
-
-
-def _check(options: Options) -> None:
-    if options.hard and options.pool:
-        raise InputError("--hard: without --pool only")
-    if options.beside and not options.figure:
-        raise InputError("--beside: with --figure only")
-    meant = {POOL} if options.pool else {HARD, NOT_POOL} if options.hard else {GENERATED, NOT_POOL}
-    for name, mode in MODE.items():
-        if mode not in meant and getattr(options, name) != getattr(Options, name):
-            raise InputError(f"--{name.replace('_', '-')}: {mode} only")
 
 
 def _guesses_beside(options: Options) -> "dict[str, np.ndarray]":
