@@ -104,8 +104,8 @@ def check_flags(options: Any, said: Collection[str] = ()) -> None:
         if value != field.default or flag in said:
             needs = (part for part in getattr(hints[field.name], "__metadata__", ()) if isinstance(part, Needs))
             for why in filter(None, (need.refusal(options) for need in needs)):
-                usual = f"at {_shown(field.default)}" if field.default else "out"
-                raise InputError(f"{flag}: does nothing {why}; leave it {usual}")
+                off = any(field.default is off for off in (None, False, ()))
+                raise InputError(f"{flag}: does nothing {why}; leave it {'out' if off else f'at {field.default}'}")
 
 
 def _flag(name: str) -> str:
