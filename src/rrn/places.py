@@ -148,6 +148,26 @@ Watch = Callable[[Places, "Tensor | Outputs"], None]
 """Told who stood in the places, and the outputs of the steps just run."""
 
 
+class Kept:
+    """The answers after every step of every start of every problem, as a `Watch`; ``made`` makes of outputs (steps,
+    places, …) what is to be kept."""
+
+    def __init__(self, made: Callable[[Any], Tensor]) -> None:
+        self.made = made
+        self.parts: dict[tuple[int, int], list[Tensor]] = {}
+
+    def __call__(self, places: Places, outputs: Any) -> None:
+        kept = self.made(outputs)
+        for place, at in enumerate(zip(places.numbers.tolist(), places.starts.tolist(), strict=True)):
+            self.parts.setdefault(at, []).append(kept[:, place])
+
+    def of(self, found: Found, steps: int) -> Tensor:
+        """Of the start that counts: (steps, n, …); behind its last step each problem's answer stays as it is."""
+        starts = torch.where(found.finished, found.starts, 1).tolist()
+        each = [torch.cat(self.parts[at])[:taken] for at, taken in zip(enumerate(starts), found.steps, strict=True)]
+        return torch.stack([torch.cat([t, t[-1:].expand(steps - len(t), *t.shape[1:])]) for t in each], dim=1)
+
+
 def think_through(
     work: Work,
     *,

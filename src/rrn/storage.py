@@ -36,6 +36,13 @@ GROWTH = 100
 """A gzip file of more than `SMALL_FILE` bytes may grow so many times; beyond that it is a trap."""
 
 
+def check_place(path: Path) -> None:
+    """Refuse to begin what takes long and could not be written."""
+    existing = next(folder for folder in path.absolute().parents if folder.exists())
+    if path.is_dir() or not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise InputError(f"{path}: cannot be written there; name a file in a folder of your own")
+
+
 def write_atomically(path: str | Path, content: bytes | str) -> None:
     """Write a file so that a reader, a crash or a power failure sees either the old file or the whole new one."""
     with _replacing(Path(path)) as file:

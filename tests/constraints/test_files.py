@@ -130,7 +130,9 @@ def test_rrn_solve_says_why_not(tmp_path: Path, call: Callable[..., tuple[int, s
     path.write_text(GOOD.replace('"excluded": []', '"excluded": ["c", 4]'))
     code, out, _ = call("solve", path, "--weights", tmp_path / "weights", "--max-steps", 4)
     assert code == 1
-    assert "no solution: 8 starts of 4 steps; there is no solution, as an exact search shows" in " ".join(out.split())
+    assert "no solution: 8 starts of 4 steps; the problem has no solution, as an exact search shows" in " ".join(
+        out.split()
+    )
     code, out, _ = call("solve", path, "--weights", tmp_path / "weights", "--json", "--restarts", 0)
     assert (code, json.loads(out)["status"], json.loads(out)["starts"]) == (1, "no solution", 1)
     path.write_text(GOOD)

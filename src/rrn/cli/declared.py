@@ -8,20 +8,14 @@ from rich.text import Text
 
 from rrn.cli.grids import WRONG
 from rrn.cli.options import print_json
-from rrn.constraints import UNKNOWN, Problem, Solver
+from rrn.constraints import Problem, Solver
 from rrn.constraints.files import SOLVER, read_problem
+from rrn.constraints.search import why_not
 from rrn.constraints.solving import STARTS
 from rrn.errors import InputError, counted
 
 if TYPE_CHECKING:
     from rrn.cli.solve import Options
-
-WHY_NOT = {
-    0: "there is no solution, as an exact search shows",
-    1: "there is a solution, which the network did not find",
-    2: "there are several solutions; any of them would have been accepted",
-    UNKNOWN: "whether there is a solution would take a longer search",
-}
 
 
 def solve_declared(options: "Options") -> int:
@@ -35,7 +29,7 @@ def solve_declared(options: "Options") -> int:
     reason, status = None, "solved"
     if not valid:
         count = problem.count_solutions()
-        reason, status = WHY_NOT[count], "not solved" if count else "no solution"
+        reason, status = why_not("the problem", count), "not solved" if count else "no solution"
     if options.json:
         answer = {"solution" if valid else "answer": found.answers[0]} if status != "no solution" else {}
         print_json({"status": status, **answer, "valid": valid, "steps": steps, "starts": tried, "reason": reason})

@@ -56,6 +56,16 @@ def search(
     return solution, int(found)
 
 
+def why_not(what: str, count: int) -> str:
+    """Why a network may not have solved ``what``, which has so many solutions, as `search` counts them."""
+    said = {
+        0: "has no solution, as an exact search shows",
+        1: "has a solution, which the network did not find",
+        2: "has several solutions; any of them would have been accepted",
+    }
+    return f"{what} {said[count]}" if count in said else f"whether {what} has a solution would take a longer search"
+
+
 def random_answer(
     cover: Cover, rng: np.random.Generator, excluded: np.ndarray | None = None, most_placements: int = MOST_PLACEMENTS
 ) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from rrn.errors import InputError, blaming
 from rrn.parallel import make_in_jobs
-from rrn.storage import expected_array, read_dataset, write_atomically, write_dataset, write_json
+from rrn.storage import check_place, expected_array, read_dataset, write_atomically, write_dataset, write_json
 from rrn.tasks.sudoku.exact import GENERATOR_VERSION, generate, generate_hard
 from rrn.tasks.sudoku.files import Progress, read_puzzles
 from rrn.tasks.sudoku.grid import CELLS, grid_to_line
@@ -150,9 +149,7 @@ def write_hard(
     stem, dot, ending = path.name.partition(".csv")
     if not (stem and dot and ending in ("", ".gz")):
         raise InputError(f"{path}: expected the name of a file that ends in .csv or .csv.gz")
-    existing = next(folder for folder in path.absolute().parents if folder.exists())
-    if path.is_dir() or not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise InputError(f"{path}: cannot be written there; name a file in a folder of your own")
+    check_place(path)
     avoided = [fingerprints(read_puzzles(file, prove="unsolved", processes=processes).solutions) for file in avoid]
     unwanted = np.unique(np.concatenate([np.zeros(0, np.uint64), *avoided]))
     generate_hard(1, np.random.default_rng(0), min(least_guesses, 1))  # checks it, and compiles before processes start

@@ -7,19 +7,14 @@ from typing import Any, Literal
 import numpy as np
 from torch import nn
 
-from rrn.tasks.sudoku.exact import UNKNOWN, count_solutions
+from rrn.constraints.search import why_not
+from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.grid import Box, box_of, is_solved
 from rrn.tasks.sudoku.predict import RESTARTS, Solved, solve
 
 GUESSES = 100_000
 """Guesses of the exact search that says whether what was not solved can be."""
 FULL = "the grid is full and breaks no rule"
-NO_SOLUTION = "the puzzle has no solution, as an exact search shows"
-WHY_NOT = {
-    1: "the puzzle has a solution, which the network did not find",
-    2: "the puzzle has several solutions; any of them would have been accepted",
-    UNKNOWN: "whether the puzzle has a solution would take a longer search",
-}
 
 Status = Literal["solved", "already solved", "no solution", "not solved"]
 
@@ -89,10 +84,9 @@ def _of_one_size(puzzles: np.ndarray, box: Box, restarts: int, guesses: int, wan
     if restarts:
         run(failed[counts != 0], restarts)
     for row, count in zip(failed, counts, strict=True):
-        if count == 0:
-            results[row] = replace(results[row], status="no solution", reason=NO_SOLUTION)
-        elif not results[row].valid:
-            results[row] = replace(results[row], reason=WHY_NOT[int(count)])
+        if not results[row].valid:
+            status: Status = "not solved" if count else "no solution"
+            results[row] = replace(results[row], status=status, reason=why_not("the puzzle", int(count)))
     return results
 
 

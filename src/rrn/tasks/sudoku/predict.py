@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from rrn.compiled import COMPILED, compiled
 from rrn.errors import InputError
 from rrn.parallel import in_threads
-from rrn.places import NOISE, Found, Places, think_through
+from rrn.places import NOISE, Found, Kept, Places, think_through
 from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, size_of, solves
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.updates import State
@@ -83,7 +83,7 @@ def solve(
 
     def run(number: int) -> Solved:
         generator = torch.Generator().manual_seed(seed * 1_000_003 + number)
-        kept = _Kept() if trace else None
+        kept = Kept(lambda outputs: outputs.softmax(-1)) if trace else None
         with torch.inference_mode():
             found = think_through(
                 _Puzzles(network, parts[number], box),
@@ -95,7 +95,7 @@ def solve(
                 progress=lambda _: progress(next(done), len(grids)),
                 watch=kept,
             )
-        probabilities = kept.probabilities(found, max_steps) if kept else None
+        probabilities = kept.of(found, max_steps).float().numpy() if kept else None
         return _as_solved(parts[number], found, size_of(box), probabilities)
 
     return _together(in_threads(run, range(len(parts))))
@@ -182,27 +182,6 @@ def _find_solutions(logits: np.ndarray, puzzles: np.ndarray, valid: np.ndarray) 
             if keeps:
                 valid[t, p] = True
                 break
-
-
-class _Kept:
-    """The probabilities after every step of every start of every puzzle, as `rrn.places.Watch`."""
-
-    def __init__(self) -> None:
-        self.parts: dict[tuple[int, int], list[np.ndarray]] = {}
-
-    def __call__(self, places: Places, outputs: Any) -> None:
-        chances = outputs.softmax(-1).numpy()
-        for place, (number, start) in enumerate(zip(places.numbers.tolist(), places.starts.tolist(), strict=True)):
-            self.parts.setdefault((number, start), []).append(chances[:, place])
-
-    def probabilities(self, found: Found, steps: int) -> np.ndarray:
-        """Of the start that counts: (steps, n, cells, digits), the last step of each puzzle repeated."""
-        starts = torch.where(found.finished, found.starts, 1).tolist()
-        traces = [
-            np.concatenate(self.parts[at])[:taken] for at, taken in zip(enumerate(starts), found.steps, strict=True)
-        ]
-        padded = [np.concatenate([t, np.repeat(t[-1:], steps - len(t), axis=0)]) for t in traces]
-        return np.stack(padded, axis=1).astype(np.float32)
 
 
 def _as_solved(puzzles: np.ndarray, found: Found, digits: int, probabilities: np.ndarray | None) -> Solved:
