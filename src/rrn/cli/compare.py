@@ -5,13 +5,14 @@ import shlex
 import sys
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from rrn.cli.options import parse, print_json
+from rrn.cli.progress import progress_bars
 from rrn.errors import InputError
 from rrn.evaluation import machine
 from rrn.memory import keep_freed_memory
@@ -56,16 +57,9 @@ def main(arguments: list[str]) -> int:
     keep_freed_memory()
     command = "rrn " + shlex.join(sys.argv[1:])
     measured: dict[str, Any] = {}
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    with progress_bars() as progress:
         for system in systems:
-            line = bar.add_task(system.title, total=len(puzzles))
-
-            def show(done: int, of: int, line: Any = line) -> None:
-                bar.update(line, completed=done, total=of)
-
-            row = compare.measure(system, puzzles, solutions, show)
+            row = compare.measure(system, puzzles, solutions, partial(progress, system.title))
             measured[system.name] = {**row, "command": command, "date": date.today().isoformat()}
     result: dict[str, Any] = {"n": len(puzzles), "data": source, "machine": machine()}
     result["systems"] = {**(_earlier(options.out, result) if options.systems and options.out else {}), **measured}

@@ -1,12 +1,13 @@
 """rrn evaluate PRESET: measure weights on data they never saw."""
 
 import sys
+from functools import partial
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from rrn import tasks
 from rrn.cli.options import parse, print_json
+from rrn.cli.progress import progress_bars
 from rrn.errors import InputError
 from rrn.evaluation import EvaluateOptions, provenance
 from rrn.memory import keep_freed_memory
@@ -41,14 +42,8 @@ def main(arguments: list[str]) -> int:
     keep_freed_memory()
     device = find_device(options.device)
     network = host(from_pretrained(source)[0], device)
-    console = Console(stderr=True)
-    bar = Progress("evaluating", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console)
-    bar.disable = not console.is_terminal
-    with bar:
-        line = bar.add_task("", total=None)
-        result = room.evaluate(
-            network, preset, options, lambda done, total: bar.update(line, completed=done, total=total)
-        )
+    with progress_bars() as progress:
+        result = room.evaluate(network, preset, options, partial(progress, "evaluating"))
     result |= provenance(config) | {"device": str(device)}
     print(f"measured on {device}", file=sys.stderr)
     if options.out:

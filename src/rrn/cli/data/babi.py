@@ -2,13 +2,12 @@
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
 from rrn.cli.options import parse, print_json
+from rrn.cli.progress import progress_bars
 from rrn.errors import counted
 from rrn.presets import Range, Seed
 
@@ -36,14 +35,8 @@ def main(arguments: list[str]) -> int:
     counts = {"train": options.train, "valid": options.valid, "test": options.test}
     from rrn.tasks.babi.data import write_babi
 
-    console = Console(stderr=True)
-    bar = Progress("writing", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console)
-    bar.disable = not console.is_terminal
-    with bar:
-        line = bar.add_task("", total=None)
-        written = write_babi(
-            options.out, counts, options.seed, lambda done, of: bar.update(line, completed=done, total=of)
-        )
+    with progress_bars() as progress:
+        written = write_babi(options.out, counts, options.seed, partial(progress, "writing"))
     print(f"{counted(20 * sum(counts.values()), 'question')} written to {options.out}", file=sys.stderr)
     if options.json:
         print_json({"out": str(options.out), **written})

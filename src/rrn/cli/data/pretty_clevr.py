@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from rrn.cli.options import parse, print_json
+from rrn.cli.progress import progress_bars
 from rrn.presets import Count, Range, Seed
 
 SHEET = 12
@@ -45,16 +43,7 @@ def main(arguments: list[str]) -> int:
         return _draw(options)
     from rrn.tasks.pretty_clevr.data import QUESTIONS, write
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        lines = {}
-
-        def progress(stage: str, done: int, total: int) -> None:
-            if stage not in lines:
-                lines[stage] = bar.add_task(stage, total=total)
-            bar.update(lines[stage], completed=done)
-
+    with progress_bars() as progress:
         write(options.out, counts, options.seed, options.images, progress)
     total = sum(counts.values())
     print(f"{total:,} scenes with {total * QUESTIONS:,} questions written to {options.out}", file=sys.stderr)

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-
 from rrn.cli.options import parse, print_json
+from rrn.cli.progress import progress_bars
 from rrn.compiled import COMPILED
 from rrn.hints import DISTRIBUTION, command
 from rrn.presets import Count, Needs, Range, Seed
@@ -77,16 +75,7 @@ def main(arguments: list[str]) -> int:
     out = options.out or Path("data/sudoku-hard.csv.gz" if options.hard else "data/sudoku")
     beside = _guesses_beside(options) if options.figure else {}
     started = time.perf_counter()
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        lines: dict[str, TaskID] = {}
-
-        def progress(stage: str, done: int, total: int) -> None:
-            if stage not in lines:
-                lines[stage] = bar.add_task(stage, total=total)
-            bar.update(lines[stage], completed=done)
-
+    with progress_bars() as progress:
         about = _write(options, out, progress)
     if "pool" in about:
         for message in about["pool"]["bad_left_out"]:
