@@ -1,8 +1,12 @@
 import os
+import threading
 
+import numpy as np
 import pytest
+import torch
 
-from rrn.parallel import adding_up, run_jobs
+from rrn.errors import InputError
+from rrn.parallel import adding_up, in_threads, make_in_jobs, run_jobs
 
 
 def doubled(job: int) -> tuple[int, int]:
@@ -35,3 +39,37 @@ def test_what_jobs_have_done_adds_up() -> None:
     told = []
     run_jobs(abs, [-3, 1, -2], finished=adding_up([10, 10, 5], lambda done, of: told.append((done, of))))
     assert told == [(10, 25), (20, 25), (25, 25)]
+
+
+def drawn(count: int, rng: np.random.Generator, most: int) -> tuple[np.ndarray, np.ndarray]:
+    numbers = rng.integers(most, size=count)
+    return numbers, 2 * numbers
+
+
+def test_what_is_made_in_jobs_does_not_depend_on_the_processes() -> None:
+    told: list[tuple[int, int]] = []
+    one = make_in_jobs(drawn, 70, 30, 5, (1000,), 1, lambda *report: told.append(report))
+    two = make_in_jobs(drawn, 70, 30, 5, (1000,), 2)
+    assert told == [(30, 70), (60, 70), (70, 70)]
+    assert [len(part) for part in one] == [70, 70]
+    assert len(np.unique(one[0])) > 50, "each job draws its own"
+    for mine, others in zip(one, two, strict=True):
+        np.testing.assert_array_equal(mine, others)
+    with pytest.raises(InputError, match="at least one"):
+        make_in_jobs(drawn, 0, 30, 5, (1000,))
+
+
+def test_threads_compute_with_one_each_and_torch_has_its_own_back() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        met = threading.Barrier(2, timeout=20)  # passed only if both run at once
+
+        def work(job: int) -> tuple[int, int]:
+            met.wait()
+            return 2 * job, torch.get_num_threads()
+
+        assert in_threads(work, [3, 4]) == [(6, 1), (8, 1)]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
