@@ -128,13 +128,13 @@ def test_an_impossible_puzzle_is_said_to_be_one_after_the_first_start(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     starts = []
-    run = outcome._run
+    run = outcome.solve
     monkeypatch.setattr(
-        outcome, "_run", lambda *given: (starts.append((len(given[1]), given[4]["restarts"])), run(*given))[1]
+        outcome, "solve", lambda some, **given: (starts.append((len(some), given["restarts"])), run(some, **given))[1]
     )
     code, out, err = call("solve", IMPOSSIBLE)
     assert (code, err) == (1, "")
-    assert starts == [(1, 0), (0, 8)], "one start, and no puzzle for the restarts"
+    assert starts == [(1, 0)], "one start, and no restarts"
     assert out.splitlines()[-1] == "no solution: the puzzle has no solution, as an exact search shows"
     assert "".join(without_frames(out)) == IMPOSSIBLE.replace(".", "·")
     code, out, _ = call("solve", IMPOSSIBLE, "--json")
