@@ -30,7 +30,7 @@ from rrn.training.experiment import Batch, seeded
 from rrn.training.slots import SlotExperiment
 from rrn.tying import Ties
 
-VALIDATION = 256
+VALIDATION, VALIDATION_OF_CANDIDATES = 256, 1024
 VALIDATION_SEED, THIN_SEED = 7, 8
 FILLS = 64
 """Steps, and so digits filled in, of the convolutional network when it is validated; it is trained on one look."""
@@ -121,7 +121,8 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         """As hard as training gets; for the paper's network, where givens are not lowered, the paper's mix."""
         mixed = isinstance(self.preset, PaperPreset) and not self.preset.lower_by
         givens = (0, 17) if mixed else self.preset.extra_givens
-        return PuzzleSet(*generate(VALIDATION, seeded(VALIDATION_SEED), givens))
+        count = VALIDATION_OF_CANDIDATES if isinstance(self.preset, CandidatesPreset) else VALIDATION
+        return PuzzleSet(*generate(count, seeded(VALIDATION_SEED), givens))
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         steps = FILLS if self.preset.network == "convolutional" else min(self.preset.steps, 64)

@@ -163,7 +163,7 @@ PRESETS = (
         lr=2e-3,
         weight_decay=0.01,
         ema=0.998,
-        validate_every=2000,
+        validate_every=4000,
     ),
     _SHALLOW,
     replace(
