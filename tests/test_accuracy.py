@@ -1,8 +1,12 @@
 """What the demo and the page say of the networks is what results/ says."""
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from rrn.accuracy import ACCURACY
 from rrn.pretrained import read_config
@@ -43,3 +47,18 @@ def test_what_was_measured_are_the_weights_that_ship() -> None:
     for name, file in (files | {"ages": "ages"}).items():
         _, config = read_config(name)
         assert config["trained"] == result(file)["trained"], name
+
+
+def commands_in(part: Any) -> Iterator[str]:
+    """The commands anywhere in a file of results."""
+    if isinstance(part, dict):
+        yield from ([part["command"]] if isinstance(part.get("command"), str) else [])
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else []:
+        yield from commands_in(inner)
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_the_command_of_a_result_names_nothing_outside_the_repository(path: Path) -> None:
+    """Test pools are files in the folder where a reader runs the command: the docs say where they are to be had."""
+    for command in commands_in(json.loads(path.read_text())):
+        assert not re.search(r"(^|[ =])(/|~|\.\./)", command), command
