@@ -19,7 +19,9 @@ UPDATES, BATCH = 3, 4
 
 
 def first_losses(name: str) -> list[float]:
-    preset = dataclasses.replace(tasks.find_preset(name), batch_size=BATCH)
+    preset = tasks.find_preset(name)
+    few = {"thin": 8} if getattr(preset, "thin", 0) else {}
+    preset = dataclasses.replace(preset, batch_size=BATCH, **few)
     run = _Run(tasks.make_experiment(preset), Path("never written"), Processes(), quiet=True, tensorboard=False)
     with engines.only("plain"):  # Adam's first updates turn a rounding of a zero gradient into a step
         return [run._one_update()[0] for _ in range(UPDATES)]

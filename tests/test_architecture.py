@@ -51,7 +51,21 @@ def solve(call: Callable[..., tuple[int, str, str]], folder: Path) -> None:
 
 
 def train(call: Callable[..., tuple[int, str, str]], folder: Path) -> None:
-    small = ["--hidden", 8, "--message-width", 2, "--layer-width", 16, "--batch-size", 4, "--slot-steps", 8, 8]
+    small = [
+        "--hidden",
+        8,
+        "--message-width",
+        2,
+        "--layer-width",
+        16,
+        "--batch-size",
+        4,
+        "--slot-steps",
+        8,
+        8,
+        "--thin",
+        0,
+    ]
     flags = ["--segment", 8, "--updates", 2, "--minutes", "None", "--quiet", "--folder", folder]
     code, _, errors = call("train", "sudoku", *small, *flags)
     assert code == 0, errors

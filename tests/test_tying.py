@@ -95,7 +95,7 @@ def test_ties_are_refused_where_there_are_no_digits_to_tie() -> None:
 def test_the_network_on_candidates_treats_rows_and_columns_alike() -> None:
     """The transposed puzzle has the transposed answers: before training and after."""
     torch.manual_seed(0)
-    experiment = SudokuExperiment(replace(find_preset("sudoku"), lines_alike=True, batch_size=4))
+    experiment = SudokuExperiment(replace(find_preset("sudoku"), thin=0, batch_size=4))
     network = experiment.network()
     optimizer = experiment.optimizer(network)
     rng = np.random.default_rng(0)

@@ -39,6 +39,7 @@ SMALL = {
     "roles": 3,
     "slots": 3,
     "scenes": 20,
+    "thin": 0,
 }
 
 

@@ -1,5 +1,6 @@
 """How Sudoku is trained: on puzzles made on the spot, each kept until the network has solved it."""
 
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -8,7 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rrn.compiled import COMPILED
 from rrn.errors import InputError
+from rrn.hints import needs_extra
 from rrn.losses import IGNORE
 from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
 from rrn.tasks.sudoku.data import PuzzleSet, add_givens, split_pool
@@ -30,7 +33,8 @@ from rrn.training.experiment import Batch, seeded
 from rrn.training.slots import SlotExperiment
 from rrn.tying import Ties
 
-VALIDATION, VALIDATION_OF_CANDIDATES = 256, 1024
+VALIDATION = 256
+"""Puzzles; four times as many for the network on candidates, which is quick."""
 VALIDATION_SEED, THIN_SEED = 7, 8
 FILLS = 64
 """Steps, and so digits filled in, of the convolutional network when it is validated; it is trained on one look."""
@@ -58,6 +62,10 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
     def pool(self) -> PuzzleSet | None:
         """The puzzles of --pool and --thin. The latter are made when first asked for: it counts as training."""
         if not self.preset.thin:
+            return self.file
+        if not COMPILED:
+            missing = needs_extra("--thin: making puzzles with few givens", "fast")
+            warnings.warn(f"{missing}; training goes on without them", stacklevel=1)
             return self.file
         made = PuzzleSet(*generate_thin(self.preset.thin, seeded(self.preset.seed, THIN_SEED)))
         return made if self.file is None else PuzzleSet(*map(np.concatenate, zip(self.file, made, strict=True)))
@@ -121,7 +129,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         """As hard as training gets; for the paper's network, where givens are not lowered, the paper's mix."""
         mixed = isinstance(self.preset, PaperPreset) and not self.preset.lower_by
         givens = (0, 17) if mixed else self.preset.extra_givens
-        count = VALIDATION_OF_CANDIDATES if isinstance(self.preset, CandidatesPreset) else VALIDATION
+        count = 4 * VALIDATION if isinstance(self.preset, CandidatesPreset) else VALIDATION
         return PuzzleSet(*generate(count, seeded(VALIDATION_SEED), givens))
 
     def validate(self, network: nn.Module) -> dict[str, float]:

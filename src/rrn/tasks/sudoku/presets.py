@@ -159,11 +159,11 @@ PRESETS = (
         pool_extra_givens=(0, 3),
         batch_size=8,
         updates=1_000_000,
-        minutes=20,
+        minutes=10,
         lr=2e-3,
         weight_decay=0.01,
         ema=0.998,
-        validate_every=4000,
+        validate_every=5000,
     ),
     _SHALLOW,
     replace(
