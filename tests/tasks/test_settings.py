@@ -42,8 +42,8 @@ def test_a_flag_of_another_network_is_refused(name: str, flag: str, call: Call) 
         (("--stay", "0.5", "--lives"), "with --lives"),
         (("--noise-share", "0.3"), "without --noise"),
         (("--noise-share", "0.1"), "without --noise"),  # what it is anyway, and does nothing all the same
-        (("--pool_share=0.3",), "without --pool or --thin"),
-        (("--pool-extra-givens", "1", "2"), "without --pool or --thin"),
+        (("--pool_share=0.3", "--thin", "0"), "without --pool or --thin"),
+        (("--pool-extra-givens", "1", "2", "--thin", "0"), "without --pool or --thin"),
         (("--lower-by", "0.1", "--slot-steps", "None"), "without --slot-steps"),
         (("--copies", "2", "--slot-steps", "None"), "without --slot-steps"),
         (("--lives", "--slot-steps", "None"), "without --slot-steps"),

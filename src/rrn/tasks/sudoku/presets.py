@@ -38,9 +38,9 @@ class SudokuPreset(SlotPreset):
     thin: Annotated[int, Range(least=0, most=10_000_000)] = 0
     """As training begins, this many puzzles with few givens, some 20, are made and join the --pool: a hundred per
     second."""
-    pool_share: Annotated[Share, Needs("pool", otherwise="thin")] = 0.5
+    pool_share: Annotated[Share, Needs("pool", otherwise="thin")] = 0.4
     """The share of puzzles that come from --pool and --thin."""
-    pool_extra_givens: Annotated[Givens, Needs("pool", otherwise="thin"), Needs("lower_by", False)] = (0, 4)
+    pool_extra_givens: Annotated[Givens, Needs("pool", otherwise="thin"), Needs("lower_by", False)] = (0, 3)
     """Digits added to a puzzle of --pool and --thin."""
 
 
@@ -155,8 +155,6 @@ PRESETS = (
         lines_alike=True,
         easier=12,
         thin=2_000,
-        pool_share=0.4,
-        pool_extra_givens=(0, 3),
         batch_size=8,
         updates=1_000_000,
         minutes=10,
