@@ -154,12 +154,14 @@ def main(arguments: list[str]) -> int:
         (result,) = _work_out(network, reader.batch(1), options, trace=bool(watched))
         return _show_one(result, options)
     try:
-        with _Progress(options, tally) as progress:
+        with _remembered_interrupts() as interrupts, _Progress(options, tally) as progress:
             size = FIRST_BATCH
             while batch := reader.batch(size):
                 _write(_work_out(network, batch, options), options, tally)
                 progress.show()
                 size = BATCH
+                if interrupts:
+                    raise KeyboardInterrupt
     except KeyboardInterrupt:
         print(f"interrupted: {tally.summary()}", file=sys.stderr)
         return 130
@@ -318,6 +320,25 @@ def _write(results: "list[Outcome]", options: Options, tally: Tally) -> None:
                 else:
                     sys.stdout.write(line.plain + "\n")
         sys.stdout.flush()
+
+
+@contextmanager
+def _remembered_interrupts() -> Iterator[list[int]]:
+    """Interrupts so far. Python drops one that comes while a destructor or a callback runs: it is still here."""
+    interrupts: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupts
+        return
+
+    def hear(number: int, _: object) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
