@@ -1,6 +1,7 @@
 """Weights tied by a symmetry stay equal, and the network stays indifferent to names."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -92,53 +93,46 @@ def test_ties_are_refused_where_there_are_no_digits_to_tie() -> None:
         SudokuExperiment(replace(find_preset("sudoku-paper-shallow"), digit_units=11))
 
 
-def test_the_network_on_candidates_treats_rows_and_columns_alike() -> None:
-    """The transposed puzzle has the transposed answers: before training and after."""
-    torch.manual_seed(0)
-    experiment = SudokuExperiment(replace(find_preset("sudoku"), thin=0, batch_size=4))
+def stays_alike(experiment: SudokuExperiment, steps: int, answers_of: Callable[[nn.Module], torch.Tensor]) -> None:
+    """``answers_of`` checks the symmetry; it holds for new weights and after some updates, which change the answers."""
     network = experiment.network()
     optimizer = experiment.optimizer(network)
-    rng = np.random.default_rng(0)
-    puzzles = torch.from_numpy(generate(2, rng)[0]).long()
+    before = answers_of(copy.deepcopy(network).double())
+    for _ in range(3):
+        batch = experiment.sample(np.random.default_rng(0))
+        optimizer.zero_grad()
+        experiment.loss(network(batch, steps=steps)[0], batch).backward()
+        optimizer.step()
+    assert (answers_of(copy.deepcopy(network).double()) - before).abs().max() > 1e-3
+
+
+def test_the_network_on_candidates_treats_rows_and_columns_alike() -> None:
+    torch.manual_seed(0)
+    puzzles = torch.from_numpy(generate(2, np.random.default_rng(0))[0]).long()
 
     def answers_of(network: nn.Module) -> torch.Tensor:
-        precise = copy.deepcopy(network).double()
+        """The transposed puzzle has the transposed answers."""
         turned = puzzles.view(2, 9, 9).mT.flatten(1)
         with torch.no_grad():
-            plain, other = (precise({"puzzle": p}, steps=3)[0].view(3, 2, 9, 9, 9) for p in (puzzles, turned))
+            plain, other = (network({"puzzle": p}, steps=3)[0].view(3, 2, 9, 9, 9) for p in (puzzles, turned))
         torch.testing.assert_close(other.transpose(2, 3), plain, atol=1e-9, rtol=1e-9)
         return plain
 
-    before = answers_of(network)
-    for _ in range(3):
-        batch = experiment.sample(rng)
-        optimizer.zero_grad()
-        experiment.loss(network(batch, steps=3)[0], batch).backward()
-        optimizer.step()
-    assert (answers_of(network) - before).abs().max() > 1e-3
+    stays_alike(SudokuExperiment(replace(find_preset("sudoku"), thin=0, batch_size=4)), 3, answers_of)
 
 
 def test_the_convolutional_network_treats_digits_alike() -> None:
-    """Renaming the digits of a puzzle renames the answers, before training and after; but for running statistics."""
     torch.manual_seed(0)
-    experiment = SudokuExperiment(replace(find_preset("sudoku-convolutional"), hidden=20, digit_units=2, batch_size=4))
-    network = experiment.network()
-    optimizer = experiment.optimizer(network)
     rng = np.random.default_rng(0)
     puzzles = torch.from_numpy(generate(8, rng, 30)[0]).long()
     digits = torch.cat([torch.zeros(1, dtype=torch.long), 1 + torch.from_numpy(rng.permutation(9))])
 
     def answers_of(network: nn.Module) -> torch.Tensor:
-        precise = copy.deepcopy(network).double()
+        """Renaming the digits of a puzzle renames the answers; but for running statistics, so in training mode."""
         with torch.no_grad():
-            plain, renamed = (precise({"puzzle": p}, steps=1)[0] for p in (puzzles, digits[puzzles]))
+            plain, renamed = (network({"puzzle": p}, steps=1)[0] for p in (puzzles, digits[puzzles]))
         torch.testing.assert_close(renamed[..., digits[1:] - 1], plain, atol=1e-7, rtol=1e-7)
         return plain
 
-    before = answers_of(network)
-    for _ in range(3):
-        batch = experiment.sample(rng)
-        optimizer.zero_grad()
-        experiment.loss(network(batch, steps=1)[0], batch).backward()
-        optimizer.step()
-    assert (answers_of(network) - before).abs().max() > 1e-3
+    small = replace(find_preset("sudoku-convolutional"), hidden=20, digit_units=2, batch_size=4)
+    stays_alike(SudokuExperiment(small), 1, answers_of)

@@ -77,6 +77,11 @@ class Ties:
         sums = torch.zeros_like(self.size).index_add_(0, self.group, values.flatten())
         return (sums / self.size)[self.group].view_as(values)
 
+    def broken(self) -> bool:
+        """Whether entries that are tied differ by more than rounding."""
+        values = self.parameter.detach()
+        return bool((self.mean(values) - values).abs().max() > 1e-3)
+
     def share(self) -> None:
         """Each entry becomes that of the first it is tied to, so that weights just drawn keep their spread."""
         with torch.no_grad():

@@ -71,6 +71,9 @@ class Experiment(ABC, Generic[P]):
             tie(optimizer, ties)
         return optimizer
 
+    without_ties = ""
+    """The flag that leaves `ties` out."""
+
     def ties(self, network: nn.Module) -> list[Ties]:
         """Which of its weights training keeps equal: see `rrn.tying`."""
         return []

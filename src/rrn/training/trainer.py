@@ -93,6 +93,11 @@ class _Run:
         self.network: nn.Module = experiment.network()
         if self.preset.start_from is not None:
             grow_into(self.network, read_weights(find_weights(str(self.preset.start_from))))
+            if any(tied.broken() for tied in experiment.ties(self.network)):
+                raise InputError(
+                    f"--start-from {self.preset.start_from}: trained without ties, which would average its weights; "
+                    f"train on without them too ({experiment.without_ties})"
+                )
         self.average = Average(self.network, self.preset.ema)
         self.average.network.to(processes.device)
         self.called, self.optimizer = processes.setup(self.network, experiment.optimizer(self.network))

@@ -82,6 +82,8 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
                 network.treat_lines_alike()
         return self.built
 
+    without_ties = "--digit-units 0 or --no-lines-alike"
+
     def ties(self, network: nn.Module) -> list[Ties]:
         match network:
             case CellSudoku() | ConvolutionalSudoku() if self.digit_units:
