@@ -1,11 +1,17 @@
 """A deepened network computes what the shallow one did."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
 from rrn import RRN, InputError
 from rrn.growing import deepen, grow_into
 from rrn.tasks import build_network, find_preset
+from rrn.tasks.sudoku.exact import generate
+from rrn.tasks.sudoku.model import CandidateSudoku
+from rrn.tasks.sudoku.presets import CandidatesPreset
 
 
 @pytest.mark.parametrize("update", ["lstm", "gru", "mlp"])
@@ -51,3 +57,37 @@ def test_what_cannot_be_deepened_is_named() -> None:
         grow_into(RRN(4, 8, 3, readout_layers=2), RRN(4, 8, 3).state_dict())
     with pytest.raises(InputError, match="weights: not of a shallower network"):
         grow_into(RRN(4, 8, 3), RRN(4, 9, 3).state_dict())
+
+
+def candidate_networks(*widths: tuple[int, int, int]) -> list[CandidateSudoku]:
+    torch.manual_seed(0)
+    preset = find_preset("sudoku")
+    assert isinstance(preset, CandidatesPreset)
+    settings = [replace(preset, hidden=h, message_width=m, layer_width=w) for h, m, w in widths]
+    networks = [CandidateSudoku(setting) for setting in settings]
+    for network in networks:
+        network.treat_lines_alike()
+    return networks
+
+
+def test_a_wider_network_of_candidates_computes_the_same_and_stays_tied() -> None:
+    narrow, wide = candidate_networks((12, 2, 20), (24, 3, 34))
+    wide.load_state_dict(wide.widened(narrow.state_dict()))
+    assert not any(tied.broken() for tied in wide.line_ties())
+    puzzles = torch.from_numpy(generate(3, np.random.default_rng(0))[0]).long()
+    expected = narrow({"puzzle": puzzles}, steps=12)[0]
+    outputs = wide({"puzzle": puzzles}, steps=12)[0]
+    torch.testing.assert_close(outputs, expected, atol=1e-4, rtol=1e-4)
+    assert expected.std() > 0.1
+    outputs.square().sum().backward()
+    gradient = wide.rrn.update.second.grad
+    assert bool((gradient != 0).any(0).all()), "every new unit of the state learns"
+    assert float((gradient != 0).any(1).float().mean()) > 0.6, "and of the layer all whose ReLU is not shut by chance"
+
+
+def test_a_network_cannot_become_narrower() -> None:
+    narrow, wide = candidate_networks((12, 3, 34), (24, 2, 34))
+    with pytest.raises(InputError, match="wider in part; a network can only grow"):
+        wide.widened(narrow.state_dict())
+    weights = narrow.state_dict()
+    assert narrow.widened(weights) is weights

@@ -54,7 +54,7 @@ def test_values_of_json_get_their_types() -> None:
     values = {"name": "mine", "about": "", "slot_steps": [4, 8], "pool": "x.csv", "segment": None, "lr": 1}
     fitting = checked(CandidatesPreset, values)
     assert fitting["slot_steps"] == (4, 8)
-    assert fitting["pool"] == Path("x.csv")
+    assert fitting["pool"] == (Path("x.csv"),), "a single one is what older files have"
     for name, wrong, expected in [
         ("slot_steps", [4], "2 numbers"),
         ("slot_steps", 4, "2 numbers"),

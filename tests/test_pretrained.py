@@ -37,7 +37,7 @@ def test_round_trip_is_bit_exact(saved: tuple[Path, nn.Module, Preset]) -> None:
 
 def test_the_card_names_the_command_that_trains_it(tmp_path: Path) -> None:
     preset = dataclasses.replace(
-        tasks.find_preset("sudoku"), pool=tmp_path / "pool.csv", slot_steps=(4, 8), minutes=None, clip=0.5
+        tasks.find_preset("sudoku"), pool=(tmp_path / "pool.csv",), slot_steps=(4, 8), minutes=None, clip=0.5
     )
     save_pretrained(tasks.build_network(preset), tmp_path, preset, {"score": 0.5})
     command = "rrn train sudoku --minutes None --clip 0.5 --slot-steps 4 8 --pool pool.csv"

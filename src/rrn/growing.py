@@ -1,4 +1,4 @@
-"""Deepen a trained network without changing what it computes.
+"""Deepen or widen a trained network without changing what it computes.
 
 A ReLU layer passes on what another ReLU layer gives it if its weights are the identity and its biases zero. So a
 network with one ReLU layer in each of its MLPs, which learns soonest and costs least, can be trained first and then
@@ -11,14 +11,19 @@ become the deep one, which starts where the other ended::
 `rrn train --start-from` does this to weights of a shallower network of the same kind.
 """
 
+import math
 from collections.abc import Mapping
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
 from rrn.layers import MLP
+from rrn.messages import GroupMessage
 from rrn.network import RRN
+from rrn.readouts import DotReadout
+from rrn.updates import SharedLayerUpdate
 
 
 def deepen(network: RRN, layers: int, edge_features: int | None = None) -> RRN:
@@ -54,6 +59,44 @@ def grow_into(network: nn.Module, weights: Mapping[str, Tensor]) -> list[str]:
     except RuntimeError as error:
         raise InputError(f"weights: not of a shallower network of this kind: {error}") from error
     return names
+
+
+def widen(
+    network: RRN, weights: Mapping[str, Tensor], state: Tensor, layer: Tensor, prefix: str = ""
+) -> dict[str, Tensor]:
+    """The weights of a narrower network of group messages, a shared layer and a dot readout, put into a wider one.
+
+    ``network`` has the new units' weights as they were drawn; ``state`` and ``layer`` say at which of its units the
+    narrower one's stand, messages not counted: these keep to their kinds. New units listen, but nothing old listens to
+    them yet, so the outputs are the same. A state has the length √hidden, so what reads it is divided by as much as
+    it grew, and what adds to it multiplied.
+    """
+    update, readout, kinds = network.update, network.readout, cast(GroupMessage, network.message).kinds
+    assert isinstance(update, SharedLayerUpdate)
+    assert isinstance(readout, DotReadout)
+    names = [f"{prefix}update.first", f"{prefix}update.second", f"{prefix}readout.weight"]
+    first, second, weight = (weights[name] for name in names)
+    messages = len(first) - 1 - second.shape[1]
+    width, had = update.messages // kinds, messages // kinds
+    if any(new < old for new, old in zip((width, *update.second.shape), (had, *second.shape), strict=True)):
+        raise InputError("weights: of a network that is wider in part; a network can only grow")
+    sent = (torch.arange(kinds)[:, None] * width + torch.arange(had)).flatten()
+    units = torch.cat([sent, update.messages + layer])
+    told = torch.cat([state, update.hidden + sent, torch.tensor([len(update.first) - 1])])
+    growth = math.sqrt(update.hidden / second.shape[1])
+    scale = torch.ones(len(first))
+    scale[: len(state)] /= growth
+    new_first, new_second, new_weight = (
+        update.first.detach().clone(),
+        torch.zeros_like(update.second),
+        torch.zeros_like(readout.weight),
+    )
+    heard = torch.arange(update.hidden, len(update.first) - 1)
+    new_first[heard[:, None], units] = 0
+    new_first[told[:, None], units] = first * scale[:, None]
+    new_second[units[:, None], state] = second * growth
+    new_weight[state] = weight / growth
+    return dict(weights) | dict(zip(names, (new_first, new_second, new_weight), strict=True))
 
 
 def _deepen(weights: dict[str, Tensor], prefix: str, mlp: MLP) -> bool:

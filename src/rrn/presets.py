@@ -133,8 +133,11 @@ def _fitting(value: Any, hint: Any, name: str, allowed: Range | None = None) -> 
         if value not in parts:
             raise refuse(f"one of {', '.join(map(str, parts))}")
     elif kind is tuple:
+        if parts == (Path, ...) and (value is None or isinstance(value, str)):  # of before there could be several
+            value = [value] if value else []
         if not isinstance(value, list | tuple) or (... not in parts and len(value) != len(parts)):
-            raise refuse("several numbers" if ... in parts else f"{len(parts)} numbers")
+            several = "a path, or several" if parts[0] is Path else "several numbers"
+            raise refuse(several if ... in parts else f"{len(parts)} numbers")
         value = tuple(_fitting(part, parts[0], name, allowed) for part in value)
         if allowed and allowed.rising and list(value) != sorted(value):
             raise refuse("the smaller number first")

@@ -47,8 +47,13 @@ def save_pretrained(network: nn.Module, folder: str | Path, preset: Preset, trai
 
 def settings(preset: Preset) -> dict[str, Any]:
     """A preset as JSON. Of files only the name is kept: where they lay is nobody's business."""
-    values = dataclasses.asdict(preset)
-    return {name: value.name if isinstance(value, Path) else value for name, value in values.items()}
+    return {name: _named(value) for name, value in dataclasses.asdict(preset).items()}
+
+
+def _named(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_named, value))
+    return value.name if isinstance(value, Path) else value
 
 
 def from_pretrained(

@@ -172,7 +172,7 @@ def test_seeds_and_settings_have_folders_of_their_own() -> None:
     assert default_folder(dataclasses.replace(ages, message_width=8, clip=None)) == Path(
         "runs/ages-clipNone-message-width8"
     )
-    pools = [default_folder(dataclasses.replace(tasks.find_preset("sudoku"), pool=Path(name))) for name in "ab"]
+    pools = [default_folder(dataclasses.replace(tasks.find_preset("sudoku"), pool=(Path(name),))) for name in "ab"]
     assert len({*pools, Path("runs/sudoku")}) == 3
     long = [default_folder(dataclasses.replace(ages, start_from=Path("x" * 300 + end))) for end in "ab"]
     assert len({folder.name for folder in long}) == 2

@@ -1,6 +1,7 @@
 """What the trainer asks of a task."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
+from rrn.growing import grow_into
 from rrn.losses import step_losses
 from rrn.presets import Preset
 from rrn.readouts import answer_of
@@ -70,6 +72,10 @@ class Experiment(ABC, Generic[P]):
         if ties := self.ties(network):
             tie(optimizer, ties)
         return optimizer
+
+    def start_from(self, network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+        """Put the weights of --start-from into a new network; it may be larger than theirs: see `rrn.growing`."""
+        grow_into(network, weights)
 
     without_ties = ""
     """The flag that leaves `ties` out."""

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import Failure, InputError, NotFiniteError, blaming
-from rrn.growing import grow_into
 from rrn.hints import needs_extra
 from rrn.memory import keep_freed_memory
 from rrn.presets import BUDGET_FIELDS, check_flags
@@ -92,7 +91,7 @@ class _Run:
         torch.manual_seed(self.preset.seed)
         self.network: nn.Module = experiment.network()
         if self.preset.start_from is not None:
-            grow_into(self.network, read_weights(find_weights(str(self.preset.start_from))))
+            experiment.start_from(self.network, read_weights(find_weights(str(self.preset.start_from))))
             if any(tied.broken() for tied in experiment.ties(self.network)):
                 raise InputError(
                     f"--start-from {self.preset.start_from}: trained without ties, which would average its weights; "
