@@ -148,6 +148,10 @@ Watch = Callable[[Places, "Tensor | Outputs"], None]
 """Told who stood in the places, and the outputs of the steps just run."""
 
 
+Decide = Callable[[Places, "torch.Generator | None"], Places]
+"""Asked before every few steps what becomes of the places: a problem in which one guesses gets another graph."""
+
+
 class Kept:
     """The answers after every step of every start of every problem, as a `Watch`; ``made`` makes of outputs (steps,
     places, …) what is to be kept."""
@@ -178,11 +182,14 @@ def think_through(
     generator: torch.Generator | None = None,
     progress: Callable[[int], None] = lambda count: None,
     watch: Watch | None = None,
+    decide: Decide | None = None,
+    stride: int = STRIDE,
 ) -> Found:
     """Work on all problems, at most ``places`` at a time, until each is finished or has had ``max_steps`` steps.
 
     What its first, clean start does not finish is begun again with noise on the way, all further starts of a problem
-    side by side; as soon as one of them finishes it, the others leave.
+    side by side; as soon as one of them finishes it, the others leave. The answers are looked at every ``stride``
+    steps.
     """
     for name, value in (("max_steps", max_steps), ("starts", starts), ("places", 1 if places is None else places)):
         if value < 1:
@@ -205,17 +212,19 @@ def think_through(
         if here is None or not len(here.numbers):
             found.first_answers = first_answers
             return found
-        stride = min(STRIDE, max_steps - int(here.age.max()))
+        if decide is not None:
+            here = decide(here, generator)
+        steps = min(stride, max_steps - int(here.age.max()))
         if noise and bool((here.starts > 1).any()):
             dose = (here.starts > 1) & (here.age % NOISE_EVERY == 0) & (2 * here.age < max_steps)
             here = here.noisy(work.noisy, noise * dose, generator)
-        outputs, state = work.run(here, stride)
+        outputs, state = work.run(here, steps)
         finished = work.finished(here, outputs)
         if watch is not None:
             watch(here, outputs)
         hit = finished.any(0)
-        at = torch.where(hit, finished.int().argmax(0), stride - 1)
-        over = hit | (here.age + stride >= max_steps)
+        at = torch.where(hit, finished.int().argmax(0), steps - 1)
+        over = hit | (here.age + steps >= max_steps)
         for place in over.nonzero()[:, 0].tolist():
             number, start, step = int(here.numbers[place]), int(here.starts[place]), int(at[place])
             pending[number] -= 1
@@ -233,7 +242,7 @@ def think_through(
                 waiting.extendleft((number, further) for further in range(starts, 1, -1))
             if hit[place] or not pending[number]:
                 progress(1)
-        here = here.after(state, stride).leave(over | found.finished[here.numbers])
+        here = here.after(state, steps).leave(over | found.finished[here.numbers])
 
 
 def _next(waiting: deque[tuple[int, int]], room: int, finished: Tensor) -> list[tuple[int, int]]:

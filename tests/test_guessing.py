@@ -1,0 +1,114 @@
+"""Search by guesses: no branch that holds the answer is ever lost, and the likeliest one is looked at first."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from rrn.guessing import FIRST_GUESS, Branch, Candidates, Search, choose
+from rrn.updates import State
+
+SIZE = 4
+"""Latin squares of this size: SIZE² cells with SIZE options each."""
+
+
+def latin() -> Candidates:
+    row, column, digit = (part.flatten() for part in torch.meshgrid(*[torch.arange(SIZE)] * 3, indexing="ij"))
+    kinds = [row * SIZE + column, row * SIZE + digit, column * SIZE + digit]
+    groups = torch.stack([kind + SIZE**2 * number for number, kind in enumerate(kinds)], dim=1)
+    return Candidates(groups, 3 * SIZE**2)
+
+
+def square(shift: int = 0) -> Tensor:
+    """The candidates of a Latin square that are true."""
+    cells = torch.arange(SIZE**2)
+    digits = (cells // SIZE + cells % SIZE + shift) % SIZE
+    return torch.nn.functional.one_hot(digits, SIZE).flatten().bool()
+
+
+def holds(branch: Branch, answer: Tensor) -> bool:
+    return bool((answer <= (branch.still_open | branch.true)).all())
+
+
+def state_of(branch: Branch) -> State:
+    """One that knows of each of its rows which candidate it is."""
+    return State(branch.still_open.nonzero().float())
+
+
+def search_of(answer: Tensor, given: int, spread: float = 0.0) -> Search:
+    candidates, true = latin(), torch.zeros(SIZE**3, dtype=torch.bool)
+    excluded = true.clone()
+    for candidate in answer.nonzero()[:given, 0].tolist():
+        true[candidate] = True
+        excluded |= candidates.rivals(candidate)
+    return Search(candidates, ~excluded, true, spread)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_one_branch_always_holds_the_answer(spread: float) -> None:
+    torch.manual_seed(0)
+    answer = square(1)
+    search, generator = search_of(answer, 3, spread), torch.Generator().manual_seed(0)
+    state: State | None = state_of(search.now)
+    for look in range(40):
+        assert state is not None
+        assert torch.equal(state.h, state_of(search.now).h), "the state is that of the candidates still open"
+        if bool((search.now.still_open | search.now.true).sum() == SIZE**2):
+            break
+        state = search.go_on(state, torch.randn(SIZE**2, SIZE), generator)
+        here = [search.now, *(branch for _, _, branch in search.waiting)]
+        assert sum(holds(branch, answer) for branch in here) == 1, look
+        assert all(search.candidates.possible(branch.still_open | branch.true) for branch in here)
+
+
+def test_what_the_network_calls_impossible_waits() -> None:
+    """An oracle that says "none" of every branch without the answer: none of them is split."""
+    answer = square(2)
+    search = search_of(answer, 5)
+    state: State | None = state_of(search.now)
+    for _ in range(80):
+        assert state is not None
+        level = 20.0 if holds(search.now, answer) else -20.0
+        wrong_way_round = torch.where(answer, -1.0, 0.0).view(SIZE**2, SIZE)  # it prefers what is wrong
+        looked_at = search.now.still_open | search.now.true
+        state = search.go_on(state, wrong_way_round + level, None)
+        if level < 0:
+            within = ((search.now.still_open | search.now.true) <= looked_at).all()
+            assert not bool(within), "a branch called impossible was split"
+        if torch.equal(search.now.still_open | search.now.true, answer):
+            break
+    assert torch.equal(search.now.still_open | search.now.true, answer)
+    assert len(search.waiting) > 2
+
+
+def test_a_problem_without_an_answer_begins_anew() -> None:
+    search = search_of(square(), 0)
+    search.now = search.whole = Branch(search.now.still_open & (torch.arange(SIZE**3) % SIZE < 2), search.now.true)
+    state = search.go_on(state_of(search.now), torch.zeros(SIZE**2, SIZE), None)
+    assert state is not None
+    assert search.go_on(state, torch.zeros(SIZE**2, SIZE), None) is None
+    assert search.now is search.whole
+
+
+def test_no_guess_while_it_still_makes_up_its_mind() -> None:
+    search = search_of(square(), 0)
+    state, logits = state_of(search.now), torch.randn(SIZE**2, SIZE)
+    assert search.go_on(state, logits, None) is state
+    assert search.go_on(state, 3 * logits, None) is state
+    assert search.go_on(state, 3 * logits, None) is not state
+    assert search.now.belief < 0
+
+
+def test_the_least_uncertain_cell_that_is_not_decided_is_chosen() -> None:
+    logits = torch.tensor([[9.0, 0.0], [1.0, 0.0], [0.1, 0.0], [5.0, 0.0]])
+    every = torch.ones(8, dtype=torch.bool)
+    candidate, chance = choose(every, logits) or (-1, 0.0)
+    assert candidate == 2
+    assert chance == pytest.approx(1 / (1 + math.exp(-1)))
+    only_last = every.clone()
+    only_last[[1, 2, 4]] = False
+    assert choose(only_last, logits) == (6, 0.95)
+    only_last[7] = False
+    assert choose(only_last, logits) is None
+    assert FIRST_GUESS > 0
