@@ -112,7 +112,7 @@ def test_paper_sets(some: Some, pool_file: Path, tmp_path: Path) -> None:
     assert sidecar["pool"]["sha256"] == hashlib.sha256(pool_file.read_bytes()).hexdigest()
     assert sidecar["pool"]["parts"] == {"train": 30, "valid": 10, "test": 20}
     assert about["counts"] == sidecar["counts"] == {"train": 72, "valid": 54, "test": 36}
-    assert sidecar["generator_version"] == 1
+    assert sidecar["generator_version"] == 2
     assert seen[-1] == ("sampling", 162, 162)
     assert ("proving", 60, 60) in seen
 

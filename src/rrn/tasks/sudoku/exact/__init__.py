@@ -15,10 +15,10 @@ from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, size_of
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 
 # Raise it whenever the same seed gives other puzzles than before.
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 MOST_EXTRA_GIVENS = 50
 UNKNOWN = bitboards.UNKNOWN
-LEVEL, LEVEL_SPREAD, KEPT_PER_WALK = 2.5, 0.6, 8
+LEVEL, LEVEL_SPREAD, KEPT_PER_WALK = 1.2, 0.6, 8
 """Walks towards hard puzzles aim at so many times the guesses asked for, in the middle; the standard deviation of the
 logarithm of that; and how many puzzles each walk, also one towards few givens, may give."""
 
