@@ -43,7 +43,13 @@ def test_every_sentence_is_what_was_measured() -> None:
 
 
 def test_what_was_measured_are_the_weights_that_ship() -> None:
-    files = {"sudoku": "sudoku_17", "babi": "babi", "babi-limits": "babi_limits", "pretty-clevr": "pretty_clevr"}
+    files = {
+        "sudoku": "sudoku_17",
+        "sudoku-hard": "sudoku_extreme",
+        "babi": "babi",
+        "babi-limits": "babi_limits",
+        "pretty-clevr": "pretty_clevr",
+    }
     for name, file in (files | {"ages": "ages"}).items():
         _, config = read_config(name)
         assert config["trained"] == result(file)["trained"], name

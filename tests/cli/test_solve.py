@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rrn.cli import solve as solve_command
 from rrn.cli.grids import decided_cells
 from rrn.tasks.sudoku import outcome
 from rrn.tasks.sudoku.exact import generate, solve_exactly
@@ -109,7 +110,7 @@ def test_what_is_not_solved_is_said_so_and_marked(call: Call) -> None:
     reason = "the puzzle has several solutions; any of them would have been accepted"
     code, out, err = call("solve", ANYTHING, *QUICK)
     assert (code, err) == (1, "")
-    assert "not solved: 2 starts of 6 steps" in out
+    assert "not solved: 4 starts of 6 steps" in out, "two of each network"
     assert reason in out
     answer = "".join(row[9:] for row in without_frames(out))
     grid = np.array([[int(digit) for digit in answer if digit != "!"]])
@@ -192,6 +193,24 @@ def test_a_puzzle_the_network_does_not_find_is_told_from_a_bad_one(call: Call) -
     assert code == 1
     assert "not solved: 1 start of 1 step;" in out
     assert "the puzzle has a solution, which the network did not find" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "loaded"),
+    [
+        ([], ["sudoku"]),
+        (["--max-steps", 2], ["sudoku", "sudoku-hard"]),
+        (["--max-steps", 2, "--restarts", 0], ["sudoku"]),
+        (["--max-steps", 2, "--weights", "sudoku-hard"], ["sudoku-hard"]),
+    ],
+)
+def test_what_the_usual_network_does_not_solve_goes_to_the_one_that_guesses(
+    options: list[object], loaded: list[str], call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, load = [], solve_command._load
+    monkeypatch.setattr(solve_command, "_load", lambda name, device: asked.append(name) or load(name, device))
+    call("solve", EXAMPLES[0], *options)
+    assert asked == loaded
 
 
 def test_one_unsolved_of_many_exits_with_1(call: Call, tmp_path: Path) -> None:

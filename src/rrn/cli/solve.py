@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 FIRST_BATCH, BATCH = 32, 512
 """Puzzles solved together: few at first, so that there is something to see."""
+STRONGEST = "sudoku-hard"
+"""The weights for what the usual ones do not solve."""
 HEAD = 1 << 16
 """Bytes of a JSON file that are looked at to see what it is."""
 TOLD_EVERY = 15.0
@@ -75,7 +78,8 @@ class Options:
     seed: Seed = 0
     """Seed of the noise."""
     weights: str = "sudoku"
-    """A folder of weights, shipped weights by name, or a hub id."""
+    """A folder of weights, shipped weights by name, or a hub id. Unset: sudoku, and for what it does not solve
+    sudoku-hard, which guesses."""
     device: str = "auto"
     """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     trace: bool = False
@@ -204,6 +208,7 @@ def _is_declared(given: str) -> bool:
     return any(field in head for field in (b'"candidates"', b'"exactly_one"', b'"at_most_one"'))
 
 
+@cache
 def _load(weights: str, device: str) -> "nn.Module":
     from rrn.devices import find_device, host
     from rrn.pretrained import from_pretrained
@@ -217,8 +222,15 @@ def _work_out(
     from rrn.tasks.sudoku.outcome import work_out
     from rrn.tasks.sudoku.predict import RESTARTS
 
-    restarts = RESTARTS if options.restarts is None else options.restarts
-    return work_out(puzzles, network, max_steps=options.max_steps, restarts=restarts, seed=options.seed, trace=trace)
+    return work_out(
+        puzzles,
+        network,
+        max_steps=options.max_steps,
+        restarts=RESTARTS if options.restarts is None else options.restarts,
+        seed=options.seed,
+        trace=trace,
+        stronger=partial(_load, STRONGEST, options.device) if options.weights == Options.weights else None,
+    )
 
 
 def _show_one(result: "Outcome", options: Options) -> int:

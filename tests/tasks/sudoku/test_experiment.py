@@ -10,11 +10,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from rrn import tasks
+from rrn.errors import InputError
 from rrn.pretrained import from_pretrained
 from rrn.tasks.sudoku import experiment as room
-from rrn.tasks.sudoku.exact import generate
+from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.experiment import SudokuExperiment
-from rrn.tasks.sudoku.grid import grid_to_line, solves
+from rrn.tasks.sudoku.grid import clashes, grid_to_line, solves
 from rrn.tasks.sudoku.presets import CandidatesPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.checkpoints import load_checkpoint
@@ -151,7 +152,7 @@ def write_pool(path: Path) -> tuple[Path, int]:
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_a_share_of_the_puzzles_comes_from_the_pool(share: float, tmp_path: Path) -> None:
     pool, grid = write_pool(tmp_path / "pool.csv")
-    experiment = tiny(pool=pool, pool_share=share, pool_extra_givens=(3, 3))
+    experiment = tiny(pool=(pool,), pool_share=share, pool_extra_givens=(3, 3))
     puzzles, solutions = (part.numpy() for part in experiment.draw(200, seeded(0)).values())
     assert solves(solutions, puzzles).all()
     pooled = fingerprints(solutions) == grid
@@ -164,7 +165,7 @@ def test_a_share_of_the_puzzles_comes_from_the_pool(share: float, tmp_path: Path
 
 def test_puzzles_with_few_givens_are_made_once_and_join_the_pool(tmp_path: Path) -> None:
     pool, grid = write_pool(tmp_path / "pool.csv")
-    experiment = tiny(pool=pool, thin=3, pool_share=1.0, pool_extra_givens=(0, 0))
+    experiment = tiny(pool=(pool,), thin=3, pool_share=1.0, pool_extra_givens=(0, 0))
     drawn = experiment.draw(60, np.random.default_rng(0))
     puzzles, solutions = drawn["puzzle"].numpy(), drawn["solution"].numpy().astype(np.uint8)
     grids, givens = fingerprints(solutions), (puzzles > 0).sum(1)
@@ -183,7 +184,7 @@ def test_the_head_of_the_pool_and_its_relatives_are_kept_for_testing(tmp_path: P
         f"{grid_to_line(puzzle)},{grid_to_line(solution)}" for puzzle, solution in zip(puzzles, solutions, strict=True)
     ]
     (tmp_path / "pool.csv").write_text("\n".join(lines))
-    experiment = tiny(pool=tmp_path / "pool.csv", pool_share=1.0, pool_skip=2)
+    experiment = tiny(pool=(tmp_path / "pool.csv",), pool_share=1.0, pool_skip=2)
     drawn = experiment.draw(50, seeded(0))["solution"].numpy()
     assert set(fingerprints(drawn)) == {fingerprints(solutions)[2]}
 
@@ -196,9 +197,44 @@ def test_relatives_of_another_file_are_avoided(tmp_path: Path) -> None:
     (tmp_path / "pool.csv").write_text("\n".join(lines))
     turned, _ = random_symmetry(puzzles[1:2], solutions[1:2], np.random.default_rng(79))
     (tmp_path / "test.csv").write_text(grid_to_line(turned[0]))
-    experiment = tiny(pool=tmp_path / "pool.csv", pool_share=1.0, pool_avoid=tmp_path / "test.csv")
+    experiment = tiny(pool=(tmp_path / "pool.csv",), pool_share=1.0, pool_avoid=(tmp_path / "test.csv",))
     drawn = experiment.draw(50, seeded(0))["solution"].numpy()
     assert set(fingerprints(drawn)) == set(fingerprints(solutions)[[0, 2]])
+
+
+def test_every_file_is_drawn_from_as_often_and_relatives_of_the_first_ones_head_from_none(tmp_path: Path) -> None:
+    puzzles, solutions = generate(4, np.random.default_rng(80))
+    lines = [
+        f"{grid_to_line(puzzle)},{grid_to_line(solution)}" for puzzle, solution in zip(puzzles, solutions, strict=True)
+    ]
+    (tmp_path / "one.csv").write_text("\n".join(lines[:3]))
+    (tmp_path / "two.csv").write_text("\n".join([lines[0], lines[3]]))
+    experiment = tiny(pool=(tmp_path / "one.csv", tmp_path / "two.csv"), pool_share=1.0, pool_skip=1)
+    drawn = fingerprints(experiment.draw(300, seeded(0))["solution"].numpy())
+    shares = [(drawn == grid).mean() for grid in fingerprints(solutions)]
+    assert shares == pytest.approx([0, 0.25, 0.25, 0.5], abs=0.08)
+    with pytest.raises(InputError, match=r"two\.csv: nothing is left to train on"):
+        tiny(pool=(tmp_path / "two.csv",), pool_share=1.0, pool_skip=2)
+
+
+def test_a_share_of_the_puzzles_has_a_wrong_digit() -> None:
+    batch = tiny(wrong=0.5, extra_givens=(0, 3)).draw(60, seeded(0))
+    solvable = count_solutions(batch["puzzle"].numpy()) == 1
+    assert batch["wrong"].tolist() == (~solvable).tolist()
+    assert 0.3 < solvable.mean() < 0.7
+    assert not clashes(batch["puzzle"].numpy().astype(np.uint8)).any()
+
+
+def test_to_say_none_of_a_wrong_puzzle_is_right() -> None:
+    experiment = tiny(wrong=0.5, batch_size=8)
+    batch = experiment.begin(seeded(0), Shard()).batch
+    batch["wrong"] = torch.arange(8) < 4
+    sure = 10.0 * F.one_hot(batch["solution"] - 1, 9).float().flatten(0, 1)[None]
+    none = torch.full_like(sure, -10.0)
+    assert experiment.right(sure, batch)[0].tolist() == [False] * 4 + [True] * 4
+    assert experiment.right(none, batch)[0].tolist() == [True] * 4 + [False] * 4
+    assert experiment.loss(torch.where(batch["wrong"].repeat_interleave(81)[:, None], none, sure), batch) < 0.01
+    assert experiment.loss(torch.where(batch["wrong"].repeat_interleave(81)[:, None], sure, none), batch) > 5
 
 
 @pytest.mark.parametrize(("progress", "most"), [(0.0, 12), (0.25, 7), (0.5, 2), (0.9, 2)])

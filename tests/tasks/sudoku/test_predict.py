@@ -11,6 +11,7 @@ import rrn.tasks.sudoku
 from rrn import engines
 from rrn.compiled import COMPILED
 from rrn.errors import InputError
+from rrn.guessing import FIRST_GUESS
 from rrn.places import NOISE_EVERY, STRIDE
 from rrn.pretrained import from_pretrained
 from rrn.tasks.sudoku import predict
@@ -270,3 +271,28 @@ def test_boxes_that_the_number_of_cells_does_not_tell(box: tuple[int, int]) -> N
     found = solve(puzzles, box=box)
     assert found.valid.all()
     np.testing.assert_array_equal(found.grids, solutions)
+
+
+def test_a_network_that_knows_nothing_solves_by_guesses_what_elimination_leaves_easy() -> None:
+    torch.manual_seed(0)
+    puzzles, solutions = generate(12, np.random.default_rng(5), 25)
+    network = CandidateSudoku(CandidatesPreset(name="", about="", hidden=8, message_width=4, layer_width=30, wrong=0.5))
+    without = solve(puzzles, network=network, max_steps=256, restarts=0, guess=False)
+    found = solve(puzzles, network=network, max_steps=256, restarts=1)
+    assert not without.valid.any()
+    assert found.valid.sum() > 6
+    assert (found.grids[found.valid] == solutions[found.valid]).all()
+    assert (found.steps[found.valid] > FIRST_GUESS).all()
+    again = solve(puzzles, network=network, max_steps=256, restarts=1)
+    assert (found.grids == again.grids).all()
+    traced = solve(puzzles[:2], network=network, max_steps=64, restarts=0, trace=True)
+    assert traced.probabilities is not None
+    assert traced.probabilities.shape == (64, 2, 81, 9)
+
+
+def test_guesses_work_on_other_sizes() -> None:
+    torch.manual_seed(0)
+    box = (2, 2)
+    puzzles, _ = generate(4, np.random.default_rng(5), 2, box=box)
+    network = CandidateSudoku(CandidatesPreset(name="", about="", hidden=8, message_width=4, layer_width=30, wrong=0.5))
+    assert solve(puzzles, network=network, box=box, max_steps=128, restarts=0).valid.all()

@@ -36,6 +36,8 @@ class Options(EvaluateOptions):
     """Also solve with this many starts from noise after the clean one; reported apart."""
     starts: int | None = None
     """The same, counted with the clean start: --starts 9 is --restarts 8."""
+    guess: bool = True
+    """Let a network that was trained to (--wrong) guess after some steps, and take guesses back."""
     never_stop: bool = False
     """Also report the share that is right at exactly each step, without stopping at a valid grid."""
     split: str = "test"
@@ -52,7 +54,9 @@ def evaluate(
     if options.zero_positions:
         _zero_positions(network)
     puzzles, solutions, source = _puzzles(options)
-    found = solve(puzzles, network=network, max_steps=steps[-1], restarts=restarts, progress=progress)
+    found = solve(
+        puzzles, network=network, max_steps=steps[-1], restarts=restarts, guess=options.guess, progress=progress
+    )
     right = (found.grids == solutions).all(1)
     one_start = right & (found.starts == 1)
     first = np.where(one_start, found.steps, steps[-1] + 1)

@@ -1,12 +1,13 @@
 """How Sudoku is trained: on puzzles made on the spot, each kept until the network has solved it."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.compiled import COMPILED
@@ -14,10 +15,10 @@ from rrn.errors import InputError
 from rrn.hints import needs_extra
 from rrn.losses import IGNORE
 from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
-from rrn.tasks.sudoku.data import PuzzleSet, add_givens, split_pool
+from rrn.tasks.sudoku.data import PuzzleSet, add_givens
 from rrn.tasks.sudoku.exact import generate, generate_thin
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.model import CandidateSudoku, CellSudoku, build
+from rrn.tasks.sudoku.model import CandidateSudoku, CellSudoku, build, what_givens_say
 from rrn.tasks.sudoku.predict import solve
 from rrn.tasks.sudoku.presets import (
     CandidatesPreset,
@@ -38,6 +39,8 @@ VALIDATION = 256
 VALIDATION_SEED, THIN_SEED = 7, 8
 FILLS = 64
 """Steps, and so digits filled in, of the convolutional network when it is validated; it is trained on one look."""
+NONE = 9
+"""With --wrong: the class of a cell that no digit fits."""
 EASIER_UNTIL = 0.5
 WINDOW = 12
 """With --lower-by: the number of extra digits is drawn from the most to so many fewer."""
@@ -52,23 +55,23 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         """Whether the network has a tenth class, "empty", and so learns from given cells as well."""
         self.digit_units = preset.digit_units if isinstance(preset, PaperPreset | ConvolutionalPreset) else 0
         self.lines_alike = isinstance(preset, CandidatesPreset) and preset.lines_alike
+        self.wrong = preset.wrong if isinstance(preset, CandidatesPreset) else 0.0
         if 9 * self.digit_units > preset.hidden:
             raise InputError("--digit-units: at most a ninth of --hidden")
         if preset.lower_by:
             self.easing = Easing(preset.easier, preset.extra_givens[1], preset.lower_by, SHARE_MEMORY)
-        self.file = _read_pool(preset.pool, preset.pool_skip, preset.pool_avoid) if preset.pool else None
+        self.files = _read_pools(preset.pool, preset.pool_skip, preset.pool_avoid)
 
     @cached_property
-    def pool(self) -> PuzzleSet | None:
+    def pools(self) -> list[PuzzleSet]:
         """The puzzles of --pool and --thin. The latter are made when first asked for: it counts as training."""
         if not self.preset.thin:
-            return self.file
+            return self.files
         if not COMPILED:
             missing = needs_extra("--thin: making puzzles with few givens", "fast")
             warnings.warn(f"{missing}; training goes on without them", stacklevel=1)
-            return self.file
-        made = PuzzleSet(*generate_thin(self.preset.thin, seeded(self.preset.seed, THIN_SEED)))
-        return made if self.file is None else PuzzleSet(*map(np.concatenate, zip(self.file, made, strict=True)))
+            return self.files
+        return [*self.files, PuzzleSet(*generate_thin(self.preset.thin, seeded(self.preset.seed, THIN_SEED)))]
 
     @cached_property
     def built(self) -> PuzzleNetwork:
@@ -82,6 +85,9 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
                 network.treat_lines_alike()
         return self.built
 
+    def start_from(self, network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+        super().start_from(network, network.widened(weights) if isinstance(network, CandidateSudoku) else weights)
+
     without_ties = "--digit-units 0 or --no-lines-alike"
 
     def ties(self, network: nn.Module) -> list[Ties]:
@@ -93,8 +99,8 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         return []
 
     def draw(self, count: int, rng: np.random.Generator) -> Batch:
-        """Puzzles and solutions: generated, and some from the pool if there is one."""
-        from_pool = int(rng.binomial(count, self.preset.pool_share)) if self.pool else 0
+        """Puzzles and solutions: generated, and some from the pools if there are any."""
+        from_pool = int(rng.binomial(count, self.preset.pool_share)) if self.pools else 0
         least, most = self.preset.extra_givens
         if self.easing:
             most = max(most, round(self.easing.most))
@@ -102,25 +108,48 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         else:
             most += round(self.preset.easier * max(0.0, 1 - self.progress / EASIER_UNTIL))
         grids: Sequence[np.ndarray] = generate(count - from_pool, rng, (least, most))
-        if self.pool and from_pool:
-            rows = rng.integers(len(self.pool.puzzles), size=from_pool)
-            puzzles, solutions = self.pool.puzzles[rows], self.pool.solutions[rows]
+        if from_pool:
+            puzzles, solutions = self._drawn_from_pools(from_pool, rng)
             low, high = (least, most) if self.easing else self.preset.pool_extra_givens
             puzzles = add_givens(puzzles, solutions, rng.integers(low, high + 1, size=from_pool), rng)
             pooled, order = random_symmetry(puzzles, solutions, rng), rng.permutation(count)
             grids = [np.concatenate(parts)[order] for parts in zip(grids, pooled, strict=True)]
-        return {name: torch.from_numpy(part).long() for name, part in zip(("puzzle", "solution"), grids, strict=True)}
+        batch = {name: torch.from_numpy(part).long() for name, part in zip(("puzzle", "solution"), grids, strict=True)}
+        return self._with_wrong_digits(batch, rng) if self.wrong else batch
+
+    def _with_wrong_digits(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Some of the puzzles with a digit that no given rules out, but the solution does; "wrong" says which."""
+        puzzles = batch["puzzle"].clone()
+        others = what_givens_say(puzzles)[1] & ~F.one_hot(batch["solution"] - 1, 9).flatten(1).bool()
+        wrong = torch.from_numpy(rng.random(len(puzzles)) < self.wrong) & others.any(1)
+        for row in wrong.nonzero()[:, 0].tolist():
+            candidate = int(rng.choice(others[row].nonzero()[:, 0].numpy()))
+            puzzles[row, candidate // 9] = candidate % 9 + 1
+        return batch | {"puzzle": puzzles, "wrong": wrong}
+
+    def _drawn_from_pools(self, count: int, rng: np.random.Generator) -> PuzzleSet:
+        shares = rng.multinomial(count, [1 / len(self.pools)] * len(self.pools)) if len(self.pools) > 1 else [count]
+        rows = [rng.integers(len(pool.puzzles), size=share) for pool, share in zip(self.pools, shares, strict=True)]
+        drawn = [(pool.puzzles[of], pool.solutions[of]) for pool, of in zip(self.pools, rows, strict=True)]
+        return PuzzleSet(*map(np.concatenate, zip(*drawn, strict=True)))
 
     def targets(self, batch: Batch) -> Tensor:
         """Of cells that are not given, unless the network says "empty" too."""
         classes = self._classes(batch)
         return classes if self.knows_empty else classes.where(batch["puzzle"].flatten() == 0, IGNORE)
 
+    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        return super().loss(F.pad(outputs, (0, 1)) if self.wrong else outputs, batch)
+
     def _classes(self, batch: Batch) -> Tensor:
-        return batch["solution"].flatten() - (0 if self.knows_empty else 1)
+        classes = batch["solution"].flatten() - (0 if self.knows_empty else 1)
+        return classes.where(~batch["wrong"].repeat_interleave(81), NONE) if self.wrong else classes
 
     def right(self, outputs: Tensor, batch: Batch) -> Tensor:
-        return (outputs.argmax(-1) == self._classes(batch)).view(len(outputs), -1, 81).all(-1)
+        if not self.wrong:
+            return (outputs.argmax(-1) == self._classes(batch)).view(len(outputs), -1, 81).all(-1)
+        targets = self.targets(batch)
+        return ((F.pad(outputs, (0, 1)).argmax(-1) == targets) | (targets == IGNORE)).view(len(outputs), -1, 81).all(-1)
 
     def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
         cells = outputs[-1].argmax(-1) == self._classes(batch)
@@ -143,16 +172,20 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         return figures | {"most_extra": self.easing.most} if self.easing else figures
 
 
-def _read_pool(path: Path, skip: int, avoid: Path | None) -> PuzzleSet:
-    """The puzzles of a file without its first ones, those to avoid, and all relatives of either."""
-    read = read_puzzles(path, prove="unsolved")
-    rows = np.arange(len(read.puzzles))
-    if avoid is not None:
-        kept_for_testing = fingerprints(read_puzzles(avoid, prove="unsolved").solutions)
-        unrelated = ~np.isin(fingerprints(read.solutions), kept_for_testing)
-        rows = rows[unrelated | (rows < skip)]
-    rows = rows[split_pool(read.solutions[rows], test=skip, valid=0)[0]["train"]]
-    return PuzzleSet(read.puzzles[rows], read.solutions[rows])
+def _read_pools(paths: Sequence[Path], skip: int, avoid: Sequence[Path]) -> list[PuzzleSet]:
+    """The puzzles of some files without the first ones of the first, those to avoid, and all relatives of either."""
+    files = [read_puzzles(path, prove="unsolved") for path in paths]
+    tests = [read_puzzles(path, prove="unsolved").solutions for path in avoid]
+    tests += [file.solutions[:skip] for file in files[:1]]
+    if not files:
+        return []
+    kept_for_testing, pools = fingerprints(np.concatenate(tests)), []
+    for path, file in zip(paths, files, strict=True):
+        rows = ~np.isin(fingerprints(file.solutions), kept_for_testing)
+        if not rows.any():
+            raise InputError(f"{path}: nothing is left to train on without what is kept for testing and its relatives")
+        pools.append(PuzzleSet(file.puzzles[rows], file.solutions[rows]))
+    return pools
 
 
 make = SudokuExperiment

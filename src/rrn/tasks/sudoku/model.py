@@ -1,19 +1,23 @@
 """The networks for Sudoku, on the graph of its cells, as in the paper, or on that of its open candidates."""
 
+from collections.abc import Mapping
 from functools import cache
 from typing import cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.constraints.solving import make_network
 from rrn.graphs import Groups, NeighbourTable
+from rrn.growing import widen
+from rrn.guessing import Candidates
 from rrn.network import RRN
 from rrn.readouts import DotReadout
 from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
 from rrn.tasks.sudoku.baselines.learned_messages import LearnedMessages
-from rrn.tasks.sudoku.grid import USUAL, Box, box_of, candidate_groups, neighbours, size_of
+from rrn.tasks.sudoku.grid import EXCLUSIVE_KINDS, USUAL, Box, box_of, candidate_groups, neighbours, size_of
 from rrn.tasks.sudoku.presets import (
     CandidatesPreset,
     LearnedMessagesPreset,
@@ -164,6 +168,7 @@ class CandidateSudoku(PuzzleNetwork):
     def __init__(self, preset: CandidatesPreset) -> None:
         super().__init__()
         self.rrn = make_network(KINDS, preset.hidden, preset.message_width, preset.layer_width)
+        self.refutes = preset.wrong > 0
 
     def line_ties(self) -> list[Ties]:
         """What is equal if the network treats rows and columns alike: a third of its units belong to each."""
@@ -185,6 +190,16 @@ class CandidateSudoku(PuzzleNetwork):
         """New weights, tied as `line_ties` says."""
         for tied in self.line_ties():
             tied.share()
+
+    def widened(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The weights of a narrower network of this kind, in the midst of this one's own: see `rrn.growing.widen`."""
+        update, second = cast(SharedLayerUpdate, self.rrn.update), weights.get("rrn.update.second")
+        if second is None or second.shape == update.second.shape:
+            return weights
+        layer, hidden = second.shape
+        rest = layer - (len(weights["rrn.update.first"]) - 1 - hidden)
+        state, others = _thirds_of(hidden, update.hidden), _thirds_of(rest, len(update.second) - update.messages)
+        return widen(self.rrn, weights, state, others, prefix="rrn.")
 
     def prepare(self, batch: Batch, box: Box | None = None) -> Batch:
         """With "open", which candidates are, and "known", the logits of the others: (n, 729) each."""
@@ -218,6 +233,21 @@ class CandidateSudoku(PuzzleNetwork):
 def _thirds(units: int) -> Axis:
     """A third of the units for rows, one for columns, and the rest for both."""
     return Axis.of(2, units // 3, units - 2 * (units // 3))
+
+
+@cache
+def all_candidates(box: Box = USUAL) -> Candidates:
+    """The candidates of a Sudoku, for `rrn.guessing`."""
+    groups, counts = candidate_groups(box)
+    first = np.cumsum([0, *counts[: EXCLUSIVE_KINDS - 1]])
+    return Candidates(torch.from_numpy(groups[:, :EXCLUSIVE_KINDS] + first), int(counts[:EXCLUSIVE_KINDS].sum()))
+
+
+def _thirds_of(few: int, many: int) -> Tensor:
+    """Where few units stand among many, if each keeps to its third."""
+    each, third = few // 3, many // 3
+    shares = (0, each), (third, each), (2 * third, few - 2 * each)
+    return torch.cat([torch.arange(first, first + count, device="cpu") for first, count in shares])
 
 
 def candidate_graph(still_open: Tensor, box: Box = USUAL) -> tuple[Groups, Tensor]:

@@ -1,6 +1,7 @@
 """What becomes of puzzles: solved by the network, solved before, impossible, or not solved, and why."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -55,34 +56,47 @@ def work_out(
     seed: int = 0,
     trace: bool = False,
     guesses: int = GUESSES,
+    stronger: Callable[[], nn.Module] | None = None,
 ) -> list[Outcome]:
     """Solve puzzles, which may be of several sizes, in their order.
 
     Each gets one clean start. Of those it did not solve an exact search of so many ``guesses`` says whether they can
-    be solved at all; only those that can, or may, get ``restarts``.
+    be solved at all; only those that can, or may, get ``restarts``; and what these do not solve either gets as many
+    starts, and one more, of a ``stronger`` network.
     """
     wanted: dict[str, Any] = {"network": network, "max_steps": max_steps, "seed": seed, "trace": trace}
     return [
         outcome
         for cells, some in itertools.groupby(puzzles, key=len)
-        for outcome in _of_one_size(np.stack(list(some)), box_of(cells), restarts, guesses, wanted)
+        for outcome in _of_one_size(np.stack(list(some)), box_of(cells), restarts, guesses, wanted, stronger)
     ]
 
 
-def _of_one_size(puzzles: np.ndarray, box: Box, restarts: int, guesses: int, wanted: dict[str, Any]) -> list[Outcome]:
+def _of_one_size(
+    puzzles: np.ndarray,
+    box: Box,
+    restarts: int,
+    guesses: int,
+    wanted: dict[str, Any],
+    stronger: Callable[[], nn.Module] | None,
+) -> list[Outcome]:
     results = [Outcome(puzzle, puzzle, "already solved", reason=FULL) for puzzle in puzzles]
 
-    def run(rows: np.ndarray, restarts: int) -> None:
+    def run(rows: np.ndarray, restarts: int, before: int = 0, **changed: Any) -> None:
         if len(rows):
-            found = solve(puzzles[rows], box=box, restarts=restarts, **wanted)
+            found = solve(puzzles[rows], box=box, restarts=restarts, **wanted | changed)
             for place, row in enumerate(rows):
-                results[row] = _outcome(puzzles[row], found, place)
+                outcome = _outcome(puzzles[row], found, place)
+                results[row] = replace(outcome, starts=before + outcome.starts)
 
     run(np.flatnonzero(~is_solved(puzzles, box)), 0)
     failed = np.array([row for row, outcome in enumerate(results) if not outcome.valid], dtype=np.int64)
     counts = count_solutions(puzzles[failed], box=box, most_tries=guesses)
     if restarts:
         run(failed[counts != 0], restarts)
+    left = np.array([row for row in failed[counts != 0] if not results[row].valid], dtype=np.int64)
+    if restarts and len(left) and stronger is not None:
+        run(left, restarts, before=1 + restarts, network=stronger())
     for row, count in zip(failed, counts, strict=True):
         if not results[row].valid:
             status: Status = "not solved" if count else "no solution"

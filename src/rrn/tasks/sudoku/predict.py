@@ -11,9 +11,11 @@ from torch import Tensor, nn
 
 from rrn.compiled import COMPILED, compiled
 from rrn.errors import InputError
+from rrn.guessing import FIRST_GUESS, LOOK, SPREAD, Search
 from rrn.parallel import in_threads
-from rrn.places import NOISE, Found, Kept, Places, think_through
+from rrn.places import NOISE, STRIDE, Found, Kept, Places, think_through
 from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, size_of, solves
+from rrn.tasks.sudoku.model import CERTAIN, all_candidates
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.updates import State
 
@@ -53,6 +55,7 @@ def solve(
     max_steps: int = 128,
     restarts: int = RESTARTS,
     noise: float = NOISE,
+    guess: bool = True,
     weights: str = "sudoku",
     network: nn.Module | None = None,
     trace: bool = False,
@@ -68,6 +71,8 @@ def solve(
         max_steps: steps of one start.
         restarts: starts with noise on the way for puzzles that the first, clean start did not solve.
         noise: its standard deviation.
+        guess: let a network that was trained to (``--wrong``) guess after some steps, and take guesses back: see
+            `rrn.guessing`. Its further starts then differ by what is guessed, and have no noise.
         weights: shipped weights, a folder or a hub id; or give a ``network``.
         trace: keep the probabilities of every step of the start that counts: the one that solved it, or the first.
         seed: of the noise.
@@ -78,22 +83,26 @@ def solve(
     network = load(weights) if network is None else _for_puzzles(network)
     if box != USUAL and not network.any_size:
         raise InputError("Sudokus of other sizes: only the network on candidates (the preset 'sudoku') solves them")
+    guess = guess and network.refutes
     parts = [grids[low : low + PART] for low in range(0, max(len(grids), 1), PART)]
     done = itertools.count(1)
 
     def run(number: int) -> Solved:
         generator = torch.Generator().manual_seed(seed * 1_000_003 + number)
         kept = Kept(lambda outputs: outputs.softmax(-1)) if trace else None
+        guessed = _GuessedPuzzles(network, parts[number], box) if guess else None
         with torch.inference_mode():
             found = think_through(
-                _Puzzles(network, parts[number], box),
+                guessed or _Puzzles(network, parts[number], box),
                 max_steps=max_steps,
                 starts=1 + restarts,
-                noise=noise,
+                noise=0.0 if guess else noise,
                 places=max(1, PLACES * 9**3 // size_of(box) ** 3),
                 generator=generator,
                 progress=lambda _: progress(next(done), len(grids)),
                 watch=kept,
+                decide=guessed.decide if guessed else None,
+                stride=LOOK if guessed else STRIDE,
             )
         probabilities = kept.of(found, max_steps).float().numpy() if kept else None
         return _as_solved(parts[number], found, size_of(box), probabilities)
@@ -155,6 +164,54 @@ class _Puzzles:
 
     def answer(self, places: Places, outputs: Tensor, place: int, step: int) -> Tensor:
         return outputs[step, place]
+
+
+class _GuessedPuzzles(_Puzzles):
+    """Puzzles in which the network guesses: each start of each has a graph of its own."""
+
+    def __init__(self, network: PuzzleNetwork, puzzles: np.ndarray, box: Box) -> None:
+        super().__init__(network, puzzles, box)
+        self.candidates = all_candidates(box)
+        self.searches: dict[tuple[int, int], Search] = {}
+        self.logits: dict[tuple[int, int], Tensor] = {}
+
+    def _search(self, number: int, start: int) -> Search:
+        if (number, start) not in self.searches:
+            still_open, known = (self.batch[name][number].cpu() for name in ("open", "known"))
+            spread = SPREAD if start > 1 else 0.0
+            self.searches[number, start] = Search(self.candidates, still_open, known > 0, spread)
+        return self.searches[number, start]
+
+    def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
+        at = _starts_in(places)
+        branches = [self._search(*key).now for key in at]
+        still_open = torch.stack([branch.still_open for branch in branches]).to(self.network.device)
+        true = torch.stack([branch.true for branch in branches]).to(self.network.device)
+        known = torch.where(true, CERTAIN, -CERTAIN)
+        batch = {"puzzle": self.batch["puzzle"][places.numbers], "open": still_open, "known": known}
+        outputs, state = self.network(batch, steps=steps, state=places.state, **self.sized)
+        logits = outputs.view(steps, *batch["puzzle"].shape, -1).cpu()
+        self.logits = dict(zip(at, logits[-1], strict=True))
+        return logits, state
+
+    def decide(self, places: Places, generator: torch.Generator | None) -> Places:
+        """Which branch of each puzzle is at work in the next steps."""
+        parts = zip(*(part.split(places.sizes.tolist()) for part in places.state.parts()), strict=True)
+        at, states = _starts_in(places), []
+        self.searches = {key: search for key, search in self.searches.items() if key in at}
+        for key, age, part in zip(at, places.age.tolist(), parts, strict=True):
+            state: State | None = State.of(part)
+            if age >= FIRST_GUESS:
+                state = self._search(*key).go_on(State.of(part), self.logits[key], generator)
+            states.append(self.begin(torch.tensor([key[0]], device="cpu"))[1] if state is None else state)
+        joined = State.of(torch.cat(rows) for rows in zip(*(state.parts() for state in states), strict=True))
+        sizes = torch.tensor([len(state.h) for state in states], device="cpu")
+        return places._replace(sizes=sizes, state=joined)
+
+
+def _starts_in(places: Places) -> list[tuple[int, int]]:
+    """Which problem, in which of its starts, stands in each place."""
+    return list(zip(places.numbers.tolist(), places.starts.tolist(), strict=True))
 
 
 @compiled(fastmath=True)

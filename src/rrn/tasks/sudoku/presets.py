@@ -29,14 +29,15 @@ class SudokuPreset(SlotPreset):
     lower_by: Annotated[Weight, Needs("slot_steps")] = 0.0
     """While 7 of 10 puzzles leave solved, an update lowers the number of extra digits by this much, from --easier down
     to --extra-givens. 0: the time that has passed lowers it."""
-    pool: Path | None = None
-    """A file of puzzles to train on beside generated ones."""
+    pool: tuple[Path, ...] = ()
+    """Files of puzzles to train on beside generated ones, each of them as often as the others."""
     pool_skip: Annotated[int, Range(least=0, most=10**12), Needs("pool")] = 0
-    """This many puzzles at the head of --pool are kept for testing: neither they nor their relatives are trained on."""
-    pool_avoid: Annotated[Path | None, Needs("pool")] = None
-    """A file of puzzles kept for testing: what is related to one of them is left out of --pool."""
+    """This many puzzles at the head of the first --pool are kept for testing: neither they nor their relatives are
+    trained on."""
+    pool_avoid: Annotated[tuple[Path, ...], Needs("pool")] = ()
+    """Files of puzzles kept for testing: what is related to one of them is left out of --pool."""
     thin: Annotated[int, Range(least=0, most=10_000_000)] = 0
-    """As training begins, this many puzzles with few givens, some 20, are made and join the --pool: a hundred per
+    """As training begins, this many puzzles with few givens, some 20, are made, as one more --pool: a hundred per
     second."""
     pool_share: Annotated[Share, Needs("pool", otherwise="thin")] = 0.4
     """The share of puzzles that come from --pool and --thin."""
@@ -55,6 +56,9 @@ class CandidatesPreset(SudokuPreset):
     """Units of the layer from which both the messages and the change of the state are read."""
     lines_alike: bool = False
     """Training keeps weights equal that exchanging rows and columns maps onto each other."""
+    wrong: Share = 0.0
+    """The share of puzzles that get a wrong digit, so that nothing solves them. The network learns to say so: besides
+    the digits a cell has the class "none", whose logit is always zero. Then it can search: see `rrn.guessing`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,23 +149,44 @@ _SHALLOW = PaperPreset(
     validate_every=500,
 )
 
+_CANDIDATES = CandidatesPreset(
+    name="sudoku",
+    about="Sudoku on the graph of open candidates: no digit, row or column has a name, so it learns in minutes.",
+    steps=64,
+    segment=8,
+    slot_steps=(32, 40),
+    lines_alike=True,
+    easier=12,
+    thin=2_000,
+    batch_size=8,
+    updates=1_000_000,
+    minutes=10,
+    lr=2e-3,
+    weight_decay=0.01,
+    ema=0.998,
+    validate_every=5000,
+)
+
 PRESETS = (
-    CandidatesPreset(
-        name="sudoku",
-        about="Sudoku on the graph of open candidates: no digit, row or column has a name, so it learns in minutes.",
-        steps=64,
-        segment=8,
-        slot_steps=(32, 40),
-        lines_alike=True,
-        easier=12,
-        thin=2_000,
-        batch_size=8,
-        updates=1_000_000,
-        minutes=10,
-        lr=2e-3,
-        weight_decay=0.01,
-        ema=0.998,
-        validate_every=5000,
+    _CANDIDATES,
+    replace(
+        _CANDIDATES,
+        name="sudoku-hard",
+        about="A wider network of that kind, for puzzles that only search solves: it guesses, and says which guesses "
+        "to trust. --start-from weights of sudoku.",
+        hidden=96,
+        message_width=24,
+        layer_width=256,
+        segment=16,
+        slot_steps=(32, 64),
+        stay=0.2,
+        easier=0,
+        wrong=0.4,
+        pool_share=0.85,
+        pool_extra_givens=(0, 6),
+        minutes=60,
+        lr=1e-3,
+        validate_every=4000,
     ),
     _SHALLOW,
     replace(

@@ -15,6 +15,9 @@ class PuzzleNetwork(Resumable):
 
     first_digit = 0
     """The class that is the digit 1."""
+    refutes = False
+    """Whether it says "none" of cells that no digit fits (by the logits of all digits), so that guesses can be taken
+    back."""
     any_size = False
     """Whether it also takes Sudokus of other sizes than 9 × 9: `prepare` and the network are then told the ``box``."""
 
