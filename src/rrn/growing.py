@@ -80,18 +80,15 @@ def widen(
     width, had = update.messages // kinds, messages // kinds
     if any(new < old for new, old in zip((width, *update.second.shape), (had, *second.shape), strict=True)):
         raise InputError("weights: of a network that is wider in part; a network can only grow")
-    sent = (torch.arange(kinds)[:, None] * width + torch.arange(had)).flatten()
+    sent = (torch.arange(kinds, device="cpu")[:, None] * width + torch.arange(had, device="cpu")).flatten()
     units = torch.cat([sent, update.messages + layer])
-    told = torch.cat([state, update.hidden + sent, torch.tensor([len(update.first) - 1])])
+    told = torch.cat([state, update.hidden + sent, torch.tensor([len(update.first) - 1], device="cpu")])
     growth = math.sqrt(update.hidden / second.shape[1])
-    scale = torch.ones(len(first))
+    scale = torch.ones(len(first), device="cpu")
     scale[: len(state)] /= growth
-    new_first, new_second, new_weight = (
-        update.first.detach().clone(),
-        torch.zeros_like(update.second),
-        torch.zeros_like(readout.weight),
-    )
-    heard = torch.arange(update.hidden, len(update.first) - 1)
+    new_first = update.first.detach().clone()
+    new_second, new_weight = (torch.zeros_like(part) for part in (update.second, readout.weight))
+    heard = torch.arange(update.hidden, len(update.first) - 1, device="cpu")
     new_first[heard[:, None], units] = 0
     new_first[told[:, None], units] = first * scale[:, None]
     new_second[units[:, None], state] = second * growth

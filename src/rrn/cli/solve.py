@@ -78,8 +78,8 @@ class Options:
     seed: Seed = 0
     """Seed of the noise."""
     weights: str = "sudoku"
-    """A folder of weights, shipped weights by name, or a hub id. Unset: sudoku, and for what it does not solve
-    sudoku-hard, which guesses."""
+    """A folder of weights, shipped weights by name, or a hub id. What sudoku does not solve goes to
+    sudoku-hard, which guesses; others stand alone."""
     device: str = "auto"
     """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     trace: bool = False
