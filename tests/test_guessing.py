@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rrn.guessing import FIRST_GUESS, Branch, Candidates, Search, choose
+from rrn.guessing import FIRST_GUESS, FURTHER_GUESS, Branch, Candidates, Search, choose
 from rrn.updates import State
 
 SIZE = 4
@@ -17,7 +17,7 @@ def latin() -> Candidates:
     row, column, digit = (part.flatten() for part in torch.meshgrid(*[torch.arange(SIZE)] * 3, indexing="ij"))
     kinds = [row * SIZE + column, row * SIZE + digit, column * SIZE + digit]
     groups = torch.stack([kind + SIZE**2 * number for number, kind in enumerate(kinds)], dim=1)
-    return Candidates(groups, 3 * SIZE**2)
+    return Candidates(groups, torch.ones(3 * SIZE**2, dtype=torch.bool), SIZE**2)
 
 
 def square(shift: int = 0) -> Tensor:
@@ -56,7 +56,7 @@ def test_one_branch_always_holds_the_answer(spread: float) -> None:
         assert torch.equal(state.h, state_of(search.now).h), "the state is that of the candidates still open"
         if bool((search.now.still_open | search.now.true).sum() == SIZE**2):
             break
-        state = search.go_on(state, torch.randn(SIZE**2, SIZE), generator)
+        state = search.go_on(state, torch.randn(SIZE**3), generator)
         here = [search.now, *(branch for _, _, branch in search.waiting)]
         assert sum(holds(branch, answer) for branch in here) == 1, look
         assert all(search.candidates.possible(branch.still_open | branch.true) for branch in here)
@@ -70,7 +70,7 @@ def test_what_the_network_calls_impossible_waits() -> None:
     for _ in range(80):
         assert state is not None
         level = 20.0 if holds(search.now, answer) else -20.0
-        wrong_way_round = torch.where(answer, -1.0, 0.0).view(SIZE**2, SIZE)  # it prefers what is wrong
+        wrong_way_round = torch.where(answer, -1.0, 0.0)  # it prefers what is wrong
         looked_at = search.now.still_open | search.now.true
         state = search.go_on(state, wrong_way_round + level, None)
         if level < 0:
@@ -85,15 +85,15 @@ def test_what_the_network_calls_impossible_waits() -> None:
 def test_a_problem_without_an_answer_begins_anew() -> None:
     search = search_of(square(), 0)
     search.now = search.whole = Branch(search.now.still_open & (torch.arange(SIZE**3) % SIZE < 2), search.now.true)
-    state = search.go_on(state_of(search.now), torch.zeros(SIZE**2, SIZE), None)
+    state = search.go_on(state_of(search.now), torch.zeros(SIZE**3), None)
     assert state is not None
-    assert search.go_on(state, torch.zeros(SIZE**2, SIZE), None) is None
+    assert search.go_on(state, torch.zeros(SIZE**3), None) is None
     assert search.now is search.whole
 
 
 def test_no_guess_while_it_still_makes_up_its_mind() -> None:
     search = search_of(square(), 0)
-    state, logits = state_of(search.now), torch.randn(SIZE**2, SIZE)
+    state, logits = state_of(search.now), torch.randn(SIZE**3)
     assert search.go_on(state, logits, None) is state
     assert search.go_on(state, 3 * logits, None) is state
     assert search.go_on(state, 3 * logits, None) is not state
@@ -101,14 +101,36 @@ def test_no_guess_while_it_still_makes_up_its_mind() -> None:
 
 
 def test_the_least_uncertain_cell_that_is_not_decided_is_chosen() -> None:
-    logits = torch.tensor([[9.0, 0.0], [1.0, 0.0], [0.1, 0.0], [5.0, 0.0]])
+    logits = torch.tensor([9.0, 0.0, 1.0, 0.0, 0.1, 0.0, 5.0, 0.0])
+    pairs = Candidates(torch.arange(8)[:, None] // 2, torch.ones(4, dtype=torch.bool), 4)
     every = torch.ones(8, dtype=torch.bool)
-    candidate, chance = choose(every, logits) or (-1, 0.0)
+    candidate, chance = choose(pairs, pairs.beliefs(every, logits)) or (-1, 0.0)
     assert candidate == 2
     assert chance == pytest.approx(1 / (1 + math.exp(-1)))
     only_last = every.clone()
     only_last[[1, 2, 4]] = False
-    assert choose(only_last, logits) == (6, 0.95)
+    assert choose(pairs, pairs.beliefs(only_last, logits)) == (6, 0.95)
     only_last[7] = False
-    assert choose(only_last, logits) is None
-    assert FIRST_GUESS > 0
+    assert choose(pairs, pairs.beliefs(only_last, logits)) is None
+    assert FURTHER_GUESS > FIRST_GUESS > 0
+
+
+def test_beliefs_of_cells_of_several_sizes() -> None:
+    """Three candidates in a cell, of which one is closed, two in another, and one cell with none open."""
+    cells = Candidates(torch.tensor([0, 0, 0, 1, 1, 2])[:, None], torch.ones(3, dtype=torch.bool), 3)
+    still_open = torch.tensor([True, True, False, True, True, False])
+    said = cells.beliefs(still_open, torch.tensor([1.0, 1.0, 50.0, 0.0, math.log(3), 7.0]))
+    assert torch.allclose(said.chances, torch.tensor([0.5, 0.5, 0.0, 0.25, 0.75, 0.0]))
+    quarter = -0.25 * math.log(0.25) - 0.75 * math.log(0.75)
+    assert torch.allclose(said.entropy, torch.tensor([math.log(2), quarter, 0.0]))
+    assert said.options.tolist() == [2, 2, 0]
+    assert torch.allclose(said.odds[:2], torch.tensor([1 + math.log(2), math.log(4)]))
+
+
+def test_a_group_that_may_stay_empty_rules_nothing_out() -> None:
+    candidates = Candidates(
+        torch.tensor([[0, 2], [0, 3], [1, 2], [1, 4]]), torch.tensor([True, True, False, False, False]), 2
+    )
+    assert candidates.rivals(0).tolist() == [True, True, True, False]
+    assert candidates.possible(torch.tensor([False, True, False, True])), "nobody stands in group 2, and nobody has to"
+    assert not candidates.possible(torch.tensor([True, True, False, False])), "cell 1 has lost all"

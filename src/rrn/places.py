@@ -51,6 +51,10 @@ class Places(NamedTuple):
         starts = torch.ones_like(numbers) if starts is None else starts
         return cls(numbers, starts, sizes, torch.zeros_like(numbers), state)
 
+    def who(self) -> list[tuple[int, int]]:
+        """Which problem, in which of its starts, stands in each place."""
+        return list(zip(self.numbers.tolist(), self.starts.tolist(), strict=True))
+
     def after(self, state: State, steps: int) -> "Places":
         return self._replace(state=state, age=self.age + steps)
 
@@ -162,7 +166,7 @@ class Kept:
 
     def __call__(self, places: Places, outputs: Any) -> None:
         kept = self.made(outputs)
-        for place, at in enumerate(zip(places.numbers.tolist(), places.starts.tolist(), strict=True)):
+        for place, at in enumerate(places.who()):
             self.parts.setdefault(at, []).append(kept[:, place])
 
     def of(self, found: Found, steps: int) -> Tensor:

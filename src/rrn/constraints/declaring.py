@@ -285,6 +285,17 @@ class Problem:
         more = rng.permutation(left)[: round(share * len(left))]
         return replace(self, given=np.concatenate([self.given, more]))
 
+    def with_wrong(self, rng: np.random.Generator) -> "Problem":
+        """With an open candidate given that is false, but leaves no group without a candidate that needs one: nothing
+        solves it, which does not meet the eye, and it has no answer. As it is, if there is no such candidate."""
+        assert self.answer is not None
+        for number in rng.permutation(np.flatnonzero(self.still_open & ~self.answer)):
+            wrong = replace(self, given=np.append(self.given, number), answer=None)
+            left = np.bincount(self.constraints.groups[wrong.still_open].ravel(), minlength=len(wrong.taken))
+            if (left > 0)[self.constraints.needed & ~wrong.taken].all():
+                return wrong
+        return self
+
     def count_solutions(self, limit: int = 2, most_placements: int = MOST_PLACEMENTS) -> int:
         """How many solutions there are, counted up to ``limit``; `UNKNOWN` if the exact search was given up."""
         found = search(self.constraints.cover, self.given, self.excluded, limit=limit, most_placements=most_placements)

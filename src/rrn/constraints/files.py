@@ -168,14 +168,14 @@ def save_solver(solver: Solver, folder: Path) -> None:
         "message_width": solver.network.hidden // len(solver.kinds),
         "layer_width": update.first.shape[1],
     }
-    write_json(folder / SOLVER, {"kinds": list(solver.kinds), **sizes})
+    write_json(folder / SOLVER, {"kinds": list(solver.kinds), "refutes": solver.refutes, **sizes})
 
 
 def load_solver(folder: Path) -> Solver:
     path = folder / SOLVER
     with blaming(f"{path}: not the settings of a solver"):
         settings = json.loads(read_bytes(path, MOST_BYTES))
-        kinds = [str(kind) for kind in settings.pop("kinds")]
+        kinds, refutes = [str(kind) for kind in settings.pop("kinds")], bool(settings.pop("refutes", False))
         network = make_network(len(kinds), **settings)
     load_weights(network, folder)
-    return Solver(network.eval(), kinds)
+    return Solver(network.eval(), kinds, refutes)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rrn.constraints.declaring import Problem
+from rrn.constraints.declaring import Constraints, Problem
 from rrn.errors import InputError
 from rrn.graphs import Groups
+from rrn.guessing import LOOK, Branch, Candidates, Search, Searches
 from rrn.messages import GroupMessage
 from rrn.network import RRN
-from rrn.places import NOISE, Places, think_through
+from rrn.places import NOISE, STRIDE, Places, think_through
 from rrn.readouts import DotReadout
 from rrn.updates import SharedLayerUpdate, State
 
@@ -28,7 +30,7 @@ class Batch:
 
     Attributes:
         sizes: (problems,), the open candidates of each.
-        target: (nodes,), which of them are true, where the answers are known.
+        target: (nodes,), which of them are true; none of a problem whose answer is not known.
     """
 
     def __init__(self, problems: Sequence[Problem], kinds: tuple[str, ...]) -> None:
@@ -46,8 +48,11 @@ class Batch:
             missing = problem.constraints.needed & ~problem.taken
             for k, of_kind in enumerate(groups):
                 row[first[k] : first[k] + len(of_kind)] = missing[of_kind]
-        answers = [p.answer[o] for p, o in zip(problems, opened, strict=True) if p.answer is not None]
-        self.target = torch.from_numpy(np.concatenate(answers)) if len(answers) == len(problems) else None
+        answers = [
+            p.answer if p.answer is not None else np.zeros(len(o), bool) for p, o in zip(problems, opened, strict=True)
+        ]
+        answers = [answer[still_open] for answer, still_open in zip(answers, opened, strict=True)]
+        self.target = torch.from_numpy(np.concatenate(answers))
 
     def largest(self, logits: Tensor) -> Tensor:
         """The largest logit in the group of the first kind that each node stands in: (steps, nodes)."""
@@ -104,14 +109,17 @@ def make_network(kinds: int, hidden: int = 48, message_width: int = 16, layer_wi
 
 
 class Solver:
-    """A network and the kinds of groups that it knows. `Constraints.fit` makes one."""
+    """A network and the kinds of groups that it knows. `Constraints.fit` makes one.
 
-    def __init__(self, network: RRN, kinds: Sequence[str]) -> None:
+    ``refutes``: it was trained to see that something given is wrong (``fit(…, wrong=…)``), so it can guess.
+    """
+
+    def __init__(self, network: RRN, kinds: Sequence[str], refutes: bool = False) -> None:
         message = network.message
         if not isinstance(message, GroupMessage) or message.kinds != len(kinds):
             found = f"{message.kinds} kinds" if isinstance(message, GroupMessage) else type(message).__name__
             raise InputError(f"network: expected one for {len(kinds)} kinds of groups, got {found}")
-        self.network, self.kinds = network, tuple(kinds)
+        self.network, self.kinds, self.refutes = network, tuple(kinds), refutes
 
     def solve(
         self,
@@ -120,6 +128,7 @@ class Solver:
         max_steps: int = 64,
         starts: int = STARTS,
         noise: float = NOISE,
+        guess: bool = True,
         places: int = PLACES,
         seed: int = 0,
         progress: Callable[[int], None] = lambda count: None,
@@ -131,26 +140,31 @@ class Solver:
             max_steps: steps of one start.
             starts: how often to begin; all but the first, clean one get noise on the way.
             noise: its standard deviation.
+            guess: let a network that ``refutes`` guess after some steps, and take guesses back: see `rrn.guessing`.
             places: problems worked on at a time.
             seed: of the noise.
             progress: told how many more problems are done.
         """
         problems = [problems] if isinstance(problems, Problem) else list(problems)
         generator = torch.Generator().manual_seed(seed)
+        guess = guess and self.refutes and all(problem.constraints.decides for problem in problems)
+        guessed = _GuessedWork(self, problems) if guess else None
         with torch.inference_mode():
             found = think_through(
-                _Work(self, problems),
+                guessed or _Work(self, problems),
                 max_steps=max_steps,
                 starts=starts,
                 noise=noise,
                 places=places,
                 generator=generator,
                 progress=progress,
+                decide=guessed.searches.decide if guessed else None,
+                stride=LOOK if guessed else STRIDE,
             )
-        answers = []
-        for problem, chosen in zip(problems, found.answers, strict=True):
-            true = np.sort(np.concatenate([problem.given, np.flatnonzero(problem.still_open)[chosen]]))
-            answers.append([problem.constraints.names[number] for number in true])
+        answers = [
+            [problem.constraints.names[number] for number in true]
+            for problem, true in zip(problems, found.answers, strict=True)
+        ]
         return Solutions(answers, found.finished.numpy(), found.steps.numpy(), found.starts.numpy())
 
     def save(self, folder: str | Path) -> None:
@@ -173,7 +187,8 @@ class _Work:
     def __init__(self, solver: Solver, problems: Sequence[Problem]) -> None:
         self.network, self.kinds, self.problems = solver.network, solver.kinds, problems
         self.noisy = solver.network.update.noisy
-        self.taken: tuple[list[int], Batch] | None = None
+        self.at_work: list[Problem] = []
+        self.batch: Batch | None = None
 
     def __len__(self) -> int:
         return len(self.problems)
@@ -181,24 +196,68 @@ class _Work:
     def begin(self, numbers: Tensor) -> tuple[Tensor, State]:
         return enter(self.network, [self.problems[number] for number in numbers.tolist()])
 
+    def now(self, places: Places) -> list[Problem]:
+        """The problem in each place, with what was guessed of it."""
+        return [self.problems[number] for number in places.numbers.tolist()]
+
     def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
-        return run(self.network, self._batch(places), steps, places.state)
+        at_work = self.now(places)
+        if self.batch is None or at_work != self.at_work:
+            self.at_work, self.batch = at_work, Batch(at_work, self.kinds)
+        return run(self.network, self.batch, steps, places.state)
 
     def finished(self, places: Places, outputs: Tensor) -> Tensor:
-        batch = self._batch(places)
-        return batch.keeps_the_rules(batch.decide(outputs))
+        assert self.batch is not None
+        return self.batch.keeps_the_rules(self.batch.decide(outputs))
 
     def answer(self, places: Places, outputs: Tensor, place: int, step: int) -> np.ndarray:
-        """Which of the problem's open candidates are said to be true."""
-        batch = self._batch(places)
-        chosen = batch.decide(outputs[step : step + 1])[0]
-        return chosen.split(batch.sizes.tolist())[place].numpy()
+        """The candidates that are said to be true, by their numbers."""
+        assert self.batch is not None
+        chosen = self.batch.decide(outputs[step : step + 1])[0].split(self.batch.sizes.tolist())[place]
+        problem = self.at_work[place]
+        return np.sort(np.concatenate([problem.given, np.flatnonzero(problem.still_open)[chosen.numpy()]]))
 
-    def _batch(self, places: Places) -> Batch:
-        numbers = places.numbers.tolist()
-        if self.taken is None or self.taken[0] != numbers:
-            self.taken = numbers, Batch([self.problems[number] for number in numbers], self.kinds)
-        return self.taken[1]
+
+class _GuessedWork(_Work):
+    """Problems in which the network guesses: each start of each has a graph of its own."""
+
+    def __init__(self, solver: Solver, problems: Sequence[Problem]) -> None:
+        super().__init__(solver, problems)
+        self.searches = Searches(self._search, lambda number: enter(self.network, [self.problems[number]])[1])
+        self.made: dict[tuple[int, int], tuple[Branch, Problem]] = {}
+
+    def _search(self, number: int, spread: float) -> Search:
+        problem = self.problems[number]
+        true = np.zeros_like(problem.still_open)
+        true[problem.given] = True
+        still_open = torch.from_numpy(problem.still_open)
+        return Search(_candidates(problem.constraints), still_open, torch.from_numpy(true), spread)
+
+    def now(self, places: Places) -> list[Problem]:
+        before, self.made = self.made, {}
+        for key, branch in zip(places.who(), self.searches.branches(places), strict=True):
+            known = before.get(key)
+            if known is None or known[0] is not branch:
+                still_open, true = branch.still_open.numpy(), branch.true.numpy()
+                excluded = np.flatnonzero(~(still_open | true))
+                known = branch, Problem(self.problems[key[0]].constraints, np.flatnonzero(true), excluded)
+            self.made[key] = known
+        return [problem for _, problem in self.made.values()]
+
+    def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
+        outputs, state = super().run(places, steps)
+        said = outputs[-1].split([int(problem.still_open.sum()) for problem in self.at_work])
+        of_all = [part.new_zeros(len(problem.still_open)) for part, problem in zip(said, self.at_work, strict=True)]
+        for all_of_one, part, problem in zip(of_all, said, self.at_work, strict=True):
+            all_of_one[torch.from_numpy(problem.still_open)] = part
+        self.searches.hear(places, of_all)
+        return outputs, state
+
+
+@cache
+def _candidates(constraints: Constraints) -> Candidates:
+    needed = torch.from_numpy(constraints.needed)
+    return Candidates(torch.from_numpy(constraints.groups), needed, constraints.counts[0])
 
 
 def enter(network: RRN, problems: Sequence[Problem]) -> tuple[Tensor, State]:

@@ -36,6 +36,7 @@ def fit(
     rate: float = 2e-3,
     extra: float = 0.9,
     noise: float = NOISE,
+    wrong: float = 0.0,
     hidden: int = 48,
     message_width: int = 16,
     layer_width: int = 128,
@@ -60,12 +61,17 @@ def fit(
         rate: of AdamW at the start.
         extra: the largest share of the answer that is given besides, at the start. 0: none.
         noise: standard deviation of the noise that a tenth of the segments begin with.
+        wrong: the share of problems of which something false is given as well. Nothing solves them, and the network
+            learns to say so: all logits of their groups of the first kind become negative. Then it can guess, and see
+            which guesses were wrong: see `rrn.guessing`. Only where that kind decides.
         hidden, message_width, layer_width: of the network, see `rrn.updates.SharedLayerUpdate`.
         seed: of the problems, the weights and the noise.
         progress: told the update, the share of extra givens and that of problems solved, after every update.
     """
     if updates < 1:
         raise InputError(f"updates: expected at least 1, got {updates}")
+    if not 0 <= wrong < 1:
+        raise InputError(f"wrong: expected a share from 0 to less than 1, got {wrong}")
     rng, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
         torch.manual_seed(seed)
@@ -82,7 +88,7 @@ def fit(
         room = places - (0 if here is None else len(here.numbers))
         if room:
             numbers = [next(counter) for _ in range(room)]
-            problems |= {number: _draw(make, drawn, pool, easing.most, rng) for number in numbers}
+            problems |= {number: _draw(make, drawn, pool, easing.most, wrong, rng) for number in numbers}
             sizes, state = enter(network, [problems[number] for number in numbers])
             new = Places.enter(torch.tensor(numbers, device="cpu"), sizes, state)
             here = new if here is None else here.join(new)
@@ -91,8 +97,10 @@ def fit(
             which = torch.from_numpy((rng.random(places) < NOISY).astype(np.float32))
             here = here.noisy(network.update.noisy, which * noise, generator)
         batch = Batch([problems[number] for number in here.numbers.tolist()], tuple(kinds))
+        if wrong and not batch.decides:
+            raise InputError("wrong: only for constraints whose first kind decides; see Constraints.decides")
         logits, state = run(network, batch, segment, here.state)
-        loss = _loss(logits, batch)
+        loss = _loss(logits, batch, wrong > 0)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -101,7 +109,7 @@ def fit(
         average.follow(network, update)
         here = here.after(state.detach(), segment)
         with torch.no_grad():
-            right = _right(logits, batch)
+            right = _right(logits, batch, wrong > 0)
         over = (right[0] & right[-1]) | (here.age >= max_steps)
         if bool(over.any()):
             easing.leave(int(over.sum()), float(right[-1][over].float().mean()))
@@ -111,7 +119,7 @@ def fit(
         easing.lower()
         progress(update + 1, easing.most, easing.solved_share)
     assert isinstance(average.network, RRN)
-    return Solver(average.network, kinds)
+    return Solver(average.network, kinds, wrong > 0)
 
 
 def _draw(
@@ -119,9 +127,10 @@ def _draw(
     drawn: list[Problem],
     pool: int,
     extra: float,
+    wrong: float,
     rng: np.random.Generator,
 ) -> Problem:
-    """A problem with an answer and open candidates: one that is all given has nothing to teach."""
+    """A problem with open candidates: one that is all given has nothing to teach."""
     for _ in range(100):
         if pool and len(drawn) == pool:
             problem = drawn[rng.integers(pool)]
@@ -131,28 +140,32 @@ def _draw(
                 raise InputError("make: returned a problem without an answer; give problem(…, answer=…), or use dig")
             drawn += [problem] if pool else []
         easier = problem.with_more(rng.uniform(max(0.0, extra - WINDOW), extra), rng) if extra else problem
+        if wrong and rng.random() < wrong:
+            easier = easier.with_wrong(rng)
         if easier.still_open.any():
             return easier
     raise InputError("make: 100 problems in a row had no open candidate")
 
 
-def _loss(logits: Tensor, batch: Batch) -> Tensor:
-    """(steps, nodes) → the mean over steps and over groups, or nodes."""
-    assert batch.target is not None
+def _loss(logits: Tensor, batch: Batch, refutes: bool = False) -> Tensor:
+    """(steps, nodes) → the mean over steps and over groups of the first kind, or nodes. One that ``refutes`` has the
+    choice "none" in each group, whose logit is always zero; it is right where no candidate is true."""
     if not batch.decides:
         target = batch.target.to(logits).expand_as(logits)
         return torch.nn.functional.binary_cross_entropy_with_logits(logits, target)
-    group = batch.graph.rows()[:, 0]
-    largest = batch.largest(logits.detach())
-    total = logits.new_zeros(len(logits), batch.needed.numel())
-    total = total.index_add(1, group, (logits - largest).exp())
+    groups, group = batch.graph.rows()[:, 0].unique(return_inverse=True)
+    lowest = logits.new_full((len(logits), len(groups)), 0.0 if refutes else float("-inf"))
+    largest = lowest.scatter_reduce(1, group.expand_as(logits), logits.detach(), "amax")
+    total = torch.zeros_like(largest).index_add(1, group, (logits - largest[:, group]).exp())
+    total = total + (-largest).exp() if refutes else total
     true = batch.target.nonzero()[:, 0]
-    return (total[:, group[true]].log() + largest[:, true] - logits[:, true]).mean()
+    chosen = torch.zeros_like(largest).index_add(1, group[true], logits[:, true])
+    return (total.log() + largest - chosen).mean()
 
 
-def _right(logits: Tensor, batch: Batch) -> Tensor:
+def _right(logits: Tensor, batch: Batch, refutes: bool = False) -> Tensor:
     """Whether each problem's answer is the known one, after each step: (steps, problems)."""
-    assert batch.target is not None
-    wrong = (batch.decide(logits) ^ batch.target).int()
+    decided = batch.decide(logits) & (logits > 0) if refutes else batch.decide(logits)
+    wrong = (decided ^ batch.target).int()
     place = batch.graph.graph_of_node().expand_as(wrong)
     return wrong.new_zeros(len(logits), len(batch.sizes)).scatter_add(1, place, wrong) == 0

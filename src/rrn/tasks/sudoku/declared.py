@@ -32,4 +32,4 @@ def solver(weights: str = "sudoku") -> Solver:
     network = load(weights)
     if not isinstance(network, CandidateSudoku):
         raise InputError(f"weights {weights!r}: not a network on candidates, so not for declared problems")
-    return Solver(network.rrn, (*EXACTLY, *AT_MOST))
+    return Solver(network.rrn, (*EXACTLY, *AT_MOST), network.refutes)

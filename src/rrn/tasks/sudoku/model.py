@@ -239,8 +239,9 @@ def _thirds(units: int) -> Axis:
 def all_candidates(box: Box = USUAL) -> Candidates:
     """The candidates of a Sudoku, for `rrn.guessing`."""
     groups, counts = candidate_groups(box)
-    first = np.cumsum([0, *counts[: EXCLUSIVE_KINDS - 1]])
-    return Candidates(torch.from_numpy(groups[:, :EXCLUSIVE_KINDS] + first), int(counts[:EXCLUSIVE_KINDS].sum()))
+    first, total = np.cumsum([0, *counts[: EXCLUSIVE_KINDS - 1]]), int(counts[:EXCLUSIVE_KINDS].sum())
+    needed = torch.ones(total, dtype=torch.bool, device="cpu")
+    return Candidates(torch.from_numpy(groups[:, :EXCLUSIVE_KINDS] + first), needed, int(counts[0]))
 
 
 def _thirds_of(few: int, many: int) -> Tensor:

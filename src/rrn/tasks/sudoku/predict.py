@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from rrn.compiled import COMPILED, compiled
 from rrn.errors import InputError
-from rrn.guessing import FIRST_GUESS, LOOK, SPREAD, Search
+from rrn.guessing import LOOK, Search, Searches
 from rrn.parallel import in_threads
 from rrn.places import NOISE, STRIDE, Found, Kept, Places, think_through
 from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, size_of, solves
@@ -72,7 +72,7 @@ def solve(
         restarts: starts with noise on the way for puzzles that the first, clean start did not solve.
         noise: its standard deviation.
         guess: let a network that was trained to (``--wrong``) guess after some steps, and take guesses back: see
-            `rrn.guessing`. Its further starts then differ by what is guessed, and have no noise.
+            `rrn.guessing`. Its further starts then also differ by what is guessed.
         weights: shipped weights, a folder or a hub id; or give a ``network``.
         trace: keep the probabilities of every step of the start that counts: the one that solved it, or the first.
         seed: of the noise.
@@ -96,12 +96,12 @@ def solve(
                 guessed or _Puzzles(network, parts[number], box),
                 max_steps=max_steps,
                 starts=1 + restarts,
-                noise=0.0 if guess else noise,
+                noise=noise,
                 places=max(1, PLACES * 9**3 // size_of(box) ** 3),
                 generator=generator,
                 progress=lambda _: progress(next(done), len(grids)),
                 watch=kept,
-                decide=guessed.decide if guessed else None,
+                decide=guessed.searches.decide if guessed else None,
                 stride=LOOK if guessed else STRIDE,
             )
         probabilities = kept.of(found, max_steps).float().numpy() if kept else None
@@ -171,47 +171,22 @@ class _GuessedPuzzles(_Puzzles):
 
     def __init__(self, network: PuzzleNetwork, puzzles: np.ndarray, box: Box) -> None:
         super().__init__(network, puzzles, box)
-        self.candidates = all_candidates(box)
-        self.searches: dict[tuple[int, int], Search] = {}
-        self.logits: dict[tuple[int, int], Tensor] = {}
+        self.searches = Searches(self._search, lambda number: self.begin(torch.tensor([number], device="cpu"))[1])
 
-    def _search(self, number: int, start: int) -> Search:
-        if (number, start) not in self.searches:
-            still_open, known = (self.batch[name][number].cpu() for name in ("open", "known"))
-            spread = SPREAD if start > 1 else 0.0
-            self.searches[number, start] = Search(self.candidates, still_open, known > 0, spread)
-        return self.searches[number, start]
+    def _search(self, number: int, spread: float) -> Search:
+        still_open, known = (self.batch[name][number].cpu() for name in ("open", "known"))
+        return Search(all_candidates(self.box), still_open, known > 0, spread)
 
     def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
-        at = _starts_in(places)
-        branches = [self._search(*key).now for key in at]
+        branches = self.searches.branches(places)
         still_open = torch.stack([branch.still_open for branch in branches]).to(self.network.device)
         true = torch.stack([branch.true for branch in branches]).to(self.network.device)
         known = torch.where(true, CERTAIN, -CERTAIN)
         batch = {"puzzle": self.batch["puzzle"][places.numbers], "open": still_open, "known": known}
         outputs, state = self.network(batch, steps=steps, state=places.state, **self.sized)
         logits = outputs.view(steps, *batch["puzzle"].shape, -1).cpu()
-        self.logits = dict(zip(at, logits[-1], strict=True))
+        self.searches.hear(places, logits[-1].flatten(1))
         return logits, state
-
-    def decide(self, places: Places, generator: torch.Generator | None) -> Places:
-        """Which branch of each puzzle is at work in the next steps."""
-        parts = zip(*(part.split(places.sizes.tolist()) for part in places.state.parts()), strict=True)
-        at, states = _starts_in(places), []
-        self.searches = {key: search for key, search in self.searches.items() if key in at}
-        for key, age, part in zip(at, places.age.tolist(), parts, strict=True):
-            state: State | None = State.of(part)
-            if age >= FIRST_GUESS:
-                state = self._search(*key).go_on(State.of(part), self.logits[key], generator)
-            states.append(self.begin(torch.tensor([key[0]], device="cpu"))[1] if state is None else state)
-        joined = State.of(torch.cat(rows) for rows in zip(*(state.parts() for state in states), strict=True))
-        sizes = torch.tensor([len(state.h) for state in states], device="cpu")
-        return places._replace(sizes=sizes, state=joined)
-
-
-def _starts_in(places: Places) -> list[tuple[int, int]]:
-    """Which problem, in which of its starts, stands in each place."""
-    return list(zip(places.numbers.tolist(), places.starts.tolist(), strict=True))
 
 
 @compiled(fastmath=True)
