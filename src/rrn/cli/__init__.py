@@ -14,6 +14,7 @@ COMMANDS = {
     "presets": "list the experiments and their networks",
     "train": "train a preset, or go on training",
     "evaluate": "measure weights on data they never saw",
+    "curves": "how trainings went, side by side, as a table or a figure",
     "compare": "measure the systems of the paper's table on the same Sudokus",
     "reproduce": "measure a row of the paper's tables and figures again",
     "data": "write a data set to disk",

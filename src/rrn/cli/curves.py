@@ -1,0 +1,75 @@
+"""rrn curves: how trainings went, side by side."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from rrn.cli.options import parse, print_json
+from rrn.errors import InputError, blaming
+from rrn.figures import pyplot, save
+from rrn.storage import read_bytes
+
+METRICS = "metrics.jsonl"
+"""What a run writes beside its checkpoints: a line per validation."""
+MOST_BYTES = 100_000_000
+
+
+@dataclass(frozen=True)
+class Options:
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    """Folders of runs, or copies of their metrics.jsonl."""
+    of: str = "score"
+    """What to look at: a name that stands in the lines of metrics.jsonl, such as loss, solved, cells."""
+    against: Literal["update", "minutes"] = "update"
+    """What it stands against."""
+    figure: Path | None = None
+    """Draw all of them to this file (.png, .svg, .pdf)."""
+    json: bool = False
+    """Print one JSON object to standard output and nothing else there: by run, [against, value] pairs."""
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(Options, arguments, "rrn curves", "What the validations of some trainings measured, side by side.")
+    curves = dict(_curve(path, options.of, options.against) for path in options.runs)
+    if len(curves) < len(options.runs):
+        raise InputError("two of the runs have the same name; rename a folder or file")
+    if options.figure:
+        _draw(curves, options)
+    if options.json:
+        print_json({name: [list(point) for point in points] for name, points in curves.items()})
+        return 0
+    table = Table("run", "validations", options.against, f"last {options.of}", "least", "most", box=None)
+    for name, points in curves.items():
+        values = [value for _, value in points]
+        last = [f"{value:.4g}" for value in (values[-1], min(values), max(values))]
+        table.add_row(name, str(len(points)), f"{points[-1][0]:g}", *last)
+    Console().print(table)
+    return 0
+
+
+def _curve(path: Path, of: str, against: str) -> tuple[str, list[tuple[float, float]]]:
+    """The name of a run, and its points."""
+    file = path / METRICS if path.is_dir() else path
+    with blaming(f"{file}: expected lines of JSON, as a run writes them to {METRICS}"):
+        lines: list[dict[str, Any]] = [json.loads(line) for line in read_bytes(file, MOST_BYTES).splitlines()]
+        points = [(float(line[against]), float(line[of])) for line in lines if of in line]
+    if not points:
+        known = sorted({name for line in lines for name in line})
+        raise InputError(f"{file}: no {of!r} in it; there are {', '.join(known) or 'no lines yet'}")
+    name = path.resolve().name if path.is_dir() else path.stem.removesuffix("_training")
+    return name, points
+
+
+def _draw(curves: dict[str, list[tuple[float, float]]], options: Options) -> None:
+    assert options.figure is not None
+    figure, axes = pyplot().subplots(figsize=(7, 4))
+    for name, points in curves.items():
+        axes.plot(*zip(*points, strict=True), marker="o", markersize=3, linewidth=1.4, label=name)
+    axes.set(xlabel={"update": "updates", "minutes": "minutes"}[options.against], ylabel=options.of)
+    axes.legend(fontsize=8)
+    save(figure, options.figure)

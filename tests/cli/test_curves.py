@@ -1,0 +1,49 @@
+"""rrn curves: what the validations of several runs measured."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Path]:
+    """A folder of a run, and a copy of another's lines."""
+    lines = ['{"update": 5, "minutes": 0.5, "loss": 2.0}', '{"update": 10, "minutes": 1.5, "loss": 1.5, "cells": 0.5}']
+    folder, copy = tmp_path / "first", tmp_path / "second_training.jsonl"
+    folder.mkdir()
+    (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    copy.write_text('{"update": 7, "minutes": 2.0, "loss": 3.0, "cells": 0.25}\n')
+    return [folder, copy]
+
+
+def test_all_points_of_all_runs(call: Call, runs: list[Path], tmp_path: Path) -> None:
+    figure = tmp_path / "curves.png"
+    code, out, _ = call("curves", *runs, "--of", "loss", "--json", "--figure", figure)
+    assert code == 0
+    assert json.loads(out) == {"first": [[5, 2.0], [10, 1.5]], "second": [[7, 3.0]]}
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    _, out, _ = call("curves", *runs, "--of", "cells", "--against", "minutes", "--json")
+    assert json.loads(out) == {"first": [[1.5, 0.5]], "second": [[2.0, 0.25]]}
+
+
+def test_the_table(call: Call, runs: list[Path]) -> None:
+    _, out, _ = call("curves", *runs, "--of", "loss")
+    rows = [line.split() for line in out.splitlines()]
+    assert rows[1] == ["first", "2", "10", "1.5", "1.5", "2"]
+    assert rows[2] == ["second", "1", "7", "3", "3", "3"]
+
+
+def test_what_is_refused(call: Call, runs: list[Path], tmp_path: Path) -> None:
+    code, _, said = call("curves", *runs)
+    assert (code, "no 'score' in it; there are cells, loss, minutes, update" in said) == (2, True)
+    code, _, said = call("curves", runs[0], runs[0], "--of", "loss")
+    assert (code, "two of the runs have the same name" in said) == (2, True)
+    code, _, said = call("curves", tmp_path / "nowhere")
+    assert (code, "nowhere: expected lines of JSON" in said) == (2, True)
+    runs[1].write_text("update 5\n")
+    code, _, said = call("curves", runs[1])
+    assert (code, "second_training.jsonl: expected lines of JSON" in said) == (2, True)
