@@ -115,15 +115,26 @@ _ORIGINAL = PaperPreset(
     **_PAPERS,
 )
 
+_ONE_LOOK: dict[str, Any] = {
+    "extra_givens": (0, 17),
+    "easier": 30,
+    "batch_size": 64,
+    "updates": 1_000_000,
+    "minutes": 12,
+}
+_ONE_LOOK |= {"lr": 1e-3, "ema": 0.998, "validate_every": 100}
+
 _LEARNED_MESSAGES = LearnedMessagesPreset(
     name="sudoku-learned-messages",
     about="Deeply learned messages (Lin 2015) on the graph of cells and units, 32 steps, a loss at every step.",
     hidden=64,
     steps=32,
     batch_size=8,
-    minutes=7,
+    updates=1_000_000,
+    minutes=12,
     lr=3e-3,
     extra_givens=(0, 17),
+    easier=30,
     ema=0.99,
     validate_every=200,
 )
@@ -209,18 +220,22 @@ PRESETS = (
         about="sudoku-paper-shallow with a loss at the last step of a segment only.",
         loss="last",
     ),
-    replace(
-        _ORIGINAL,
+    PaperPreset(
         name="sudoku-rn-node",
-        about="The node-centric relational network: the paper's network, run for one step.",
+        about="The node-centric relational network: the paper's network, run for one step. Digits treated alike, many "
+        "givens at first.",
+        hidden=96,
+        digit_units=8,
         steps=1,
+        **_ONE_LOOK,
     ),
     WholeGraphPreset(
         name="sudoku-rn-graph",
-        about="The graph-centric relational network: one step, all messages summed, 81 cells read from the sum.",
+        about="The graph-centric relational network: one step, all messages summed, 81 cells read from the sum. Many "
+        "givens at first.",
         hidden=256,
         steps=1,
-        **_PAPERS,
+        **_ONE_LOOK,
     ),
     _LEARNED_MESSAGES,
     replace(
@@ -235,7 +250,6 @@ PRESETS = (
         about="Deeply learned messages as first presented: a single step.",
         steps=1,
         batch_size=64,
-        minutes=4,
     ),
     ConvolutionalPreset(
         name="sudoku-convolutional",
