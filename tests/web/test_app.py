@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import shutil
 import socket
 import threading
 import time
@@ -48,6 +49,19 @@ def refused(client: TestClient, path: str, status: int, **body: Any) -> str:
 
 def digits(text: str) -> np.ndarray:
     return read_puzzle(text, "")
+
+
+def test_what_all_starts_leave_is_handed_over(client: TestClient, tmp_path: Path) -> None:
+    """8 steps are too few for either network. Two puzzles at a time, and weights of one's own, stand alone."""
+    (row,) = ask(client, "/api/sudoku/solve", puzzles=[EXAMPLES[0]], steps=8, restarts=1)["puzzles"]
+    assert (row["solved"], row["handed_over"], row["starts"]) == (False, True, 4)
+    for row in ask(client, "/api/sudoku/solve", puzzles=list(EXAMPLES[:2]), steps=8, restarts=1)["puzzles"]:
+        assert (row["handed_over"], row["starts"]) == (False, 2)
+    own = tmp_path / "own"
+    shutil.copytree(Path(rrn.__file__).parent / "weights" / "sudoku", own)
+    alone = TestClient(create_app({"sudoku": own}, workers=1), base_url=URL)
+    (row,) = ask(alone, "/api/sudoku/solve", puzzles=[EXAMPLES[0]], steps=8, restarts=1)["puzzles"]
+    assert (row["handed_over"], row["starts"]) == (False, 2)
 
 
 def test_a_panel_appears_exactly_when_its_weights_are_there(

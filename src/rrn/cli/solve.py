@@ -37,6 +37,7 @@ from rrn.presets import Range, Seed, Steps
 from rrn.storage import lines_of
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import SYMBOLS, grid_to_line
+from rrn.tasks.sudoku.presets import STRONGEST
 from rrn.tasks.sudoku.text import cells_of
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
 
 FIRST_BATCH, BATCH = 32, 512
 """Puzzles solved together: few at first, so that there is something to see."""
-STRONGEST = "sudoku-hard"
-"""The weights for what the usual ones do not solve."""
 HEAD = 1 << 16
 """Bytes of a JSON file that are looked at to see what it is."""
 TOLD_EVERY = 15.0

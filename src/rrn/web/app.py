@@ -11,11 +11,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from torch import nn
 
 import rrn
 from rrn.accuracy import ACCURACY
 from rrn.devices import find_device, host
 from rrn.errors import InputError
+from rrn.presets import Preset
 from rrn.pretrained import from_pretrained, shipped
 from rrn.web import limits
 from rrn.web.guard import HEADERS, LOOPBACK, Guard, refusal
@@ -62,12 +64,13 @@ def create_app(
         weights = {name: panel.weights for name, panel in PANELS.items() if panel.weights in shipped()}
     pool = Pool(workers or os.cpu_count() or 1, waiting)
     place = find_device(device)
-    loaded = {}
-    for name in PANELS:
-        if name in weights:
-            network, preset = from_pretrained(weights[name])
-            pool.watch(network)
-            loaded[name] = host(network, place), preset
+
+    def load(name: str | Path) -> tuple[nn.Module, Preset]:
+        network, preset = from_pretrained(name)
+        pool.watch(network)
+        return host(network, place), preset
+
+    loaded = {name: load(weights[name]) for name in PANELS if name in weights}
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -102,7 +105,10 @@ def create_app(
         return infos
 
     for name, (network, preset) in loaded.items():
-        app.include_router(PANELS[name].router(network, preset, pool))
+        panel, told = PANELS[name], {}
+        if panel.stronger in shipped() and weights[name] == panel.weights:
+            told["stronger"] = load(panel.stronger)[0]
+        app.include_router(panel.router(network, preset, pool, **told))
     app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
     _add_refusals(app)
     app.add_middleware(Guard, hosts=hosts)

@@ -26,7 +26,8 @@ class Outcome:
 
     ``answer`` is the network's, right only if ``valid``; ``steps`` are those of the start that counts, ``chances``
     (steps, cells, digits) the probabilities after each of them, where asked for. ``starts`` is 0 where the network
-    was not needed. ``reason`` says why a puzzle was not solved, or not by the network.
+    was not needed. ``reason`` says why a puzzle was not solved, or not by the network; ``handed_over`` that it was left
+    to the stronger one.
     """
 
     puzzle: np.ndarray
@@ -37,6 +38,7 @@ class Outcome:
     confidence: float = 1.0
     reason: str | None = None
     chances: np.ndarray | None = None
+    handed_over: bool = False
 
     @property
     def valid(self) -> bool:
@@ -87,7 +89,7 @@ def _of_one_size(
             found = solve(puzzles[rows], box=box, restarts=restarts, **wanted | changed)
             for place, row in enumerate(rows):
                 outcome = _outcome(puzzles[row], found, place)
-                results[row] = replace(outcome, starts=before + outcome.starts)
+                results[row] = replace(outcome, starts=before + outcome.starts, handed_over=before > 0)
 
     run(np.flatnonzero(~is_solved(puzzles, box)), 0)
     failed = np.array([row for row, outcome in enumerate(results) if not outcome.valid], dtype=np.int64)

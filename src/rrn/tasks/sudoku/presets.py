@@ -178,11 +178,14 @@ _CANDIDATES = CandidatesPreset(
     validate_every=5000,
 )
 
+STRONGEST = "sudoku-hard"
+"""The shipped weights for what those of `sudoku` leave."""
+
 PRESETS = (
     _CANDIDATES,
     replace(
         _CANDIDATES,
-        name="sudoku-hard",
+        name=STRONGEST,
         about="A wider network of that kind, for puzzles that only search solves: it guesses, and says which guesses "
         "to trust. --start-from weights of sudoku.",
         hidden=96,

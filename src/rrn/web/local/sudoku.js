@@ -70,6 +70,7 @@ function outcome(givens, { chances, solved }, starts, status, reason) {
     answer: asText(answer),
     steps: chances.length,
     starts,
+    handed_over: false,
     confidence: empty.reduce((a, b) => a + b) / Math.max(givens.filter((given) => !given).length, 1),
     grids: chances.map((cells) => asText(cells.map((row) => best(row) + 1))),
     decided: chances.map((cells) => cells.filter((row, cell) => givens[cell] || Math.max(...row) >= DECIDED).length),

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from fastapi import APIRouter
 from torch import nn
 
-from rrn.presets import Preset
 from rrn.tasks.babi.presets import ASKED
+from rrn.tasks.sudoku.presets import STRONGEST
 from rrn.web.panels import ages, babi, pretty_clevr, sudoku
-from rrn.web.pool import Pool
 
 
 @dataclass(frozen=True)
@@ -18,9 +17,12 @@ class Panel:
     about: str
     weights: str
     """The name of the shipped weights."""
-    router: Callable[[nn.Module, Preset, Pool], APIRouter]
+    router: Callable[..., APIRouter]
+    """Told the network, its preset and the pool; and, as ``stronger``, the network for what this one leaves, if any."""
     warm_up: Callable[[nn.Module], object]
     """Called once after the start, so that the first request need not wait for compilers and caches."""
+    stronger: str = ""
+    """The name of shipped weights for what these leave."""
 
 
 PANELS = {
@@ -31,6 +33,7 @@ PANELS = {
         "sudoku",
         sudoku.router,
         sudoku.warm_up,
+        STRONGEST,
     ),
     "babi": Panel(
         "bAbI stories",

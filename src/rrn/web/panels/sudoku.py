@@ -60,6 +60,9 @@ class SolvedPuzzle(BaseModel):
     answer: str = Field(description="81 digits; right only if solved.")
     steps: int = Field(description="Steps of the start that counts: the one that solved it, or the first.")
     starts: int
+    handed_over: bool = Field(
+        description="Whether it was left to a wider network, which guesses: a single puzzle that all starts failed at."
+    )
     confidence: float = Field(description="Mean probability of the digits in empty cells.")
     grids: list[str] = Field(description="The most probable digits after each step, 81 per step.")
     decided: list[int] = Field(description=f"Cells with a digit of probability {DECIDED} or more, after each step.")
@@ -105,7 +108,7 @@ def read_puzzle(text: str, name: str) -> np.ndarray:
     return grid
 
 
-def _solve(network: nn.Module, request: SolveRequest) -> dict[str, Any]:
+def _solve(network: nn.Module, stronger: nn.Module | None, request: SolveRequest) -> dict[str, Any]:
     count = len(request.puzzles)
     work, traced = count * request.steps * (request.restarts + 1), count * request.steps
     if work > limits.PUZZLE_STEPS:
@@ -124,6 +127,7 @@ def _solve(network: nn.Module, request: SolveRequest) -> dict[str, Any]:
         seed=request.seed,
         trace=True,
         guesses=limits.SEARCH_GUESSES,
+        stronger=(lambda: stronger) if stronger is not None and count == 1 else None,
     )
     rows = []
     for outcome in found:
@@ -138,6 +142,7 @@ def _solve(network: nn.Module, request: SolveRequest) -> dict[str, Any]:
                 "answer": grid_to_line(outcome.answer),
                 "steps": outcome.steps,
                 "starts": outcome.starts,
+                "handed_over": outcome.handed_over,
                 "confidence": round(outcome.confidence, 4),
                 "grids": ["".join(map(str, digits)) for digits in (solved.argmax(-1) + 1).tolist()],
                 "decided": ((solved.max(-1) >= DECIDED) | (outcome.puzzle > 0)).sum(1).tolist(),
@@ -167,13 +172,13 @@ def warm_up(network: nn.Module) -> None:
     work_out([np.zeros(CELLS, np.uint8)], network, max_steps=1, restarts=0, guesses=1)
 
 
-def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
+def router(network: nn.Module, preset: Preset, pool: Pool, stronger: nn.Module | None = None) -> APIRouter:
     api = APIRouter(prefix="/api/sudoku", tags=["Sudoku"])
 
     @api.post("/solve", response_model=SolveResponse, responses=REFUSALS | MALFORMED, summary="Solve puzzles")
     async def solve_puzzles(request: SolveRequest) -> Response:
         """Every step of every puzzle, in one response."""
-        return await answer(pool, _solve, network, request)
+        return await answer(pool, _solve, network, stronger, request)
 
     @api.post("/heard", response_model=HeardResponse, responses=REFUSALS | MALFORMED, summary="Who cells listen to")
     async def who_is_heard(request: HeardRequest) -> Response:

@@ -337,7 +337,8 @@ export async function create(info, section) {
     const failed = found.starts === 2 ? "the first" : `the ${found.starts - 1} before it`;
     const start = found.starts > 1 ? ` of start ${found.starts}; ${failed} failed` : "";
     if (found.solved) {
-      told.good("Solved", `In ${counted(found.steps, "step")}${start}. Every row, column and box holds each digit once.`);
+      const guessed = found.handed_over ? " A wider network, which guesses, was asked." : "";
+      told.good("Solved", `In ${counted(found.steps, "step")}${start}.${guessed} Every row, column and box holds each digit once.`);
       return;
     }
     const marked = clashCount ? ` ${clashCount} cells clash; they are marked.` : "";
