@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rrn.guessing import FIRST_GUESS, FURTHER_GUESS, Branch, Candidates, Search, choose
+from rrn.guessing import FIRST_GUESS, FURTHER_GUESS, Branch, Candidates, Look, Search, choose
 from rrn.updates import State
 
 SIZE = 4
@@ -36,68 +36,103 @@ def state_of(branch: Branch) -> State:
     return State(branch.still_open.nonzero().float())
 
 
-def search_of(answer: Tensor, given: int, spread: float = 0.0) -> Search:
+def search_of(answer: Tensor, given: int) -> Search:
     candidates, true = latin(), torch.zeros(SIZE**3, dtype=torch.bool)
     excluded = true.clone()
     for candidate in answer.nonzero()[:given, 0].tolist():
         true[candidate] = True
         excluded |= candidates.rivals(candidate)
-    return Search(candidates, ~excluded, true, spread)
+    return Search(candidates, ~excluded, true)
 
 
-@pytest.mark.parametrize("spread", [0.0, 1.0])
-def test_one_branch_always_holds_the_answer(spread: float) -> None:
+def is_solved(branch: Branch) -> bool:
+    return int((branch.still_open | branch.true).sum()) == SIZE**2
+
+
+@pytest.mark.parametrize("starts", [1, 3])
+def test_one_branch_always_holds_the_answer(starts: int) -> None:
+    """However many starts share the branches, and although one of them leaves in the midst."""
     torch.manual_seed(0)
     answer = square(1)
-    search, generator = search_of(answer, 3, spread), torch.Generator().manual_seed(0)
-    state: State | None = state_of(search.now)
-    for look in range(40):
-        assert state is not None
-        assert torch.equal(state.h, state_of(search.now).h), "the state is that of the candidates still open"
-        if bool((search.now.still_open | search.now.true).sum() == SIZE**2):
+    search = search_of(answer, 3)
+    looks = [Look(search.whole) for _ in range(starts)]
+    states: list[State | None] = [state_of(search.whole) for _ in looks]
+    for turn in range(60):
+        for place, (look, state) in enumerate(zip(looks, states, strict=True)):
+            if state is None:
+                state = state_of(search.whole)
+            assert torch.equal(state.h, state_of(look.branch).h), "the state is that of the candidates still open"
+            looks[place], states[place] = search.go_on(look, state, torch.randn(SIZE**3))
+            waiting = [branch for _, _, branch in search.waiting]
+            here = [*waiting, *(look.branch for look in looks if look.branch is not search.whole)]
+            if search.begun:
+                assert sum(holds(branch, answer) for branch in here) == 1, turn
+            assert all(search.candidates.possible(branch.still_open | branch.true) for branch in here)
+        if turn == 8 and starts > 1:
+            search.give_back(looks.pop())
+            states.pop()
+        if any(is_solved(look.branch) and holds(look.branch, answer) for look in looks):
             break
-        state = search.go_on(state, torch.randn(SIZE**3), generator)
-        here = [search.now, *(branch for _, _, branch in search.waiting)]
-        assert sum(holds(branch, answer) for branch in here) == 1, look
-        assert all(search.candidates.possible(branch.still_open | branch.true) for branch in here)
+    assert search.begun
 
 
 def test_what_the_network_calls_impossible_waits() -> None:
     """An oracle that says "none" of every branch without the answer: none of them is split."""
     answer = square(2)
     search = search_of(answer, 5)
-    state: State | None = state_of(search.now)
+    look, state = Look(search.whole), state_of(search.whole)
     for _ in range(80):
-        assert state is not None
-        level = 20.0 if holds(search.now, answer) else -20.0
+        level = 20.0 if holds(look.branch, answer) else -20.0
         wrong_way_round = torch.where(answer, -1.0, 0.0)  # it prefers what is wrong
-        looked_at = search.now.still_open | search.now.true
-        state = search.go_on(state, wrong_way_round + level, None)
+        looked_at = look.branch.still_open | look.branch.true
+        look, after = search.go_on(look, state, wrong_way_round + level)
+        assert after is not None
+        state = after
         if level < 0:
-            within = ((search.now.still_open | search.now.true) <= looked_at).all()
+            within = ((look.branch.still_open | look.branch.true) <= looked_at).all()
             assert not bool(within), "a branch called impossible was split"
-        if torch.equal(search.now.still_open | search.now.true, answer):
+        if torch.equal(look.branch.still_open | look.branch.true, answer):
             break
-    assert torch.equal(search.now.still_open | search.now.true, answer)
+    assert torch.equal(look.branch.still_open | look.branch.true, answer)
     assert len(search.waiting) > 2
 
 
-def test_a_problem_without_an_answer_begins_anew() -> None:
+def test_of_a_problem_without_an_answer_no_branch_is_left() -> None:
     search = search_of(square(), 0)
-    search.now = search.whole = Branch(search.now.still_open & (torch.arange(SIZE**3) % SIZE < 2), search.now.true)
-    state = search.go_on(state_of(search.now), torch.zeros(SIZE**3), None)
+    search.whole = Branch(search.whole.still_open & (torch.arange(SIZE**3) % SIZE < 2), search.whole.true)
+    look, state = search.go_on(Look(search.whole), state_of(search.whole), torch.zeros(SIZE**3))
+    assert look.branch is search.whole, "first it makes up its mind"
     assert state is not None
-    assert search.go_on(state, torch.zeros(SIZE**3), None) is None
-    assert search.now is search.whole
+    look, state = search.go_on(look, state, torch.zeros(SIZE**3))
+    assert (look.branch, state) == (search.whole, state)
+    assert not search.waiting
 
 
 def test_no_guess_while_it_still_makes_up_its_mind() -> None:
     search = search_of(square(), 0)
-    state, logits = state_of(search.now), torch.randn(SIZE**3)
-    assert search.go_on(state, logits, None) is state
-    assert search.go_on(state, 3 * logits, None) is state
-    assert search.go_on(state, 3 * logits, None) is not state
-    assert search.now.belief < 0
+    look, state, logits = Look(search.whole), state_of(search.whole), torch.randn(SIZE**3)
+    for factor in (1, 3):
+        look, after = search.go_on(look, state, factor * logits)
+        assert (look.branch, after) == (search.whole, state)
+    look, after = search.go_on(look, state, 3 * logits)
+    assert look.branch.belief < 0
+    assert after is not state
+
+
+def test_a_further_start_takes_what_waits() -> None:
+    search, logits = search_of(square(), 0), torch.randn(SIZE**3)
+    first, state = Look(search.whole), state_of(search.whole)
+    for _ in range(2):
+        first, _ = search.go_on(first, state, logits)
+    (other,) = (branch for _, _, branch in search.waiting)
+    second, after = search.go_on(Look(search.whole), state, logits)
+    assert second.branch is other
+    assert after is not None
+    assert torch.equal(after.h, state_of(other).h)
+    third, after = search.go_on(Look(search.whole), state, logits)
+    assert (third.branch, after) == (search.whole, state), "nothing waits, so it goes on by itself"
+    search.give_back(second)
+    assert search.go_on(third, state, logits)[0].branch is other
 
 
 def test_the_least_uncertain_cell_that_is_not_decided_is_chosen() -> None:

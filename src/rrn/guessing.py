@@ -5,7 +5,8 @@ network tells how likely each is true, and how likely it is that none is: that w
 guess splits what is known into two branches: in one the candidate is true, and all it excludes is gone from the graph;
 in the other it is ruled out itself. One of all branches holds the answer, and the network's word makes some of them
 more likely than others: what it believed when the guesses were made, times the odds that not "none" is true, when it
-has looked at the branch. The likeliest one is always next, to be looked at for some steps, or to be split.
+has looked at the branch. The likeliest one is always next, to be looked at for some steps, or to be split. All starts
+of a problem share its branches: what one leaves, the others take up.
 """
 
 import heapq
@@ -20,14 +21,12 @@ from rrn.places import Places
 from rrn.updates import State
 
 FIRST_GUESS, FURTHER_GUESS = 48, 64
-"""Steps before the first guess, in the first start, and in further ones, which have noise on the way to it."""
+"""Steps before the first guess, in the first start, and in further ones, which may solve it by noise before."""
 
 LOOK = 4
 """Steps in which a branch is looked at before it is decided what comes next."""
 DECIDED = 0.1
 """Cells with an entropy below this, in nats, are guessed last: there is little to learn from them."""
-SPREAD = 0.1
-"""In further starts, luck has this weight, in nats, beside a cell's entropy."""
 PROGRESS = 0.9
 """A branch is not split while each look at it leaves less than this share of its entropy."""
 LEAST_CHANCE = 0.05
@@ -101,46 +100,58 @@ class Branch(NamedTuple):
     said: Beliefs | None = None
 
 
-class Search:
-    """The branches of one problem. ``now`` is the one at work; with a ``spread`` of 0 luck plays no part."""
+class Look(NamedTuple):
+    """What a start is at: a branch, and its entropy when it was looked at last."""
 
-    def __init__(self, candidates: Candidates, still_open: Tensor, true: Tensor, spread: float = 0.0) -> None:
-        self.candidates, self.spread = candidates, spread
-        self.now = self.whole = Branch(still_open, true)
+    branch: Branch
+    entropy: float = math.inf
+
+
+class Search:
+    """The branches of one problem that wait to be looked at, or to be split. The first start that is at its wits' end
+    with the ``whole`` problem splits that; all others take what waits."""
+
+    def __init__(self, candidates: Candidates, still_open: Tensor, true: Tensor) -> None:
+        self.candidates = candidates
+        self.whole = Branch(still_open, true)
+        self.begun = False
         self.waiting: list[tuple[float, int, Branch]] = []
         self.pushed = 0
-        self.entropy = math.inf
-        """That of the branch at work, at the last look at it."""
 
-    def go_on(self, state: State, logits: Tensor, generator: torch.Generator | None) -> State | None:
-        """What the network, in a state, says of the branch at work, logits (candidates,), decides which is next.
+    def go_on(self, look: Look, state: State, logits: Tensor) -> tuple[Look, State | None]:
+        """What the network, in a state, says of the branch it looks at, logits (candidates,), decides which is next.
 
-        Returns the state to go on from; None to begin anew with the whole problem, if no branch is possible.
+        Returns that, and the state to go on from; None for a clean one of the whole problem, if no branch is left.
         """
-        said = self.candidates.beliefs(self.now.still_open, logits)
-        before, self.entropy = self.entropy, float(said.entropy.sum())
-        if self.entropy < PROGRESS * before:
-            return state
-        undecided = said.options > 0
-        odds = float(said.odds[undecided].median()) if bool(undecided.any()) else 0.0
-        self._push(self.now._replace(odds=odds, seen=self.now.still_open, state=state, said=said))
+        if not (self.begun and look.branch is self.whole):
+            said = self.candidates.beliefs(look.branch.still_open, logits)
+            entropy = float(said.entropy.sum())
+            if entropy < PROGRESS * look.entropy:
+                return look._replace(entropy=entropy), state
+            undecided = said.options > 0
+            odds = float(said.odds[undecided].median()) if bool(undecided.any()) else 0.0
+            self.begun = True
+            self._push(look.branch._replace(odds=odds, seen=look.branch.still_open, state=state, said=said))
         while self.waiting:
-            self.now = heapq.heappop(self.waiting)[2]
-            if self.now.said is None:
-                assert self.now.seen is not None
-                assert self.now.state is not None
-                self.entropy = 0.0
-                return _rows(self.now.state, self.now.still_open[self.now.seen])
-            self._split(self.now, self.now.said, generator)
-        self.now = self.whole
-        return None
+            branch = heapq.heappop(self.waiting)[2]
+            if branch.said is None:
+                assert branch.seen is not None
+                assert branch.state is not None
+                return Look(branch, 0.0), _rows(branch.state, branch.still_open[branch.seen])
+            self._split(branch, branch.said)
+        return Look(self.whole), state if look.branch is self.whole else None
+
+    def give_back(self, look: Look) -> None:
+        """A start that is over leaves its branch to others."""
+        if look.branch is not self.whole:
+            self._push(look.branch)
 
     def _push(self, branch: Branch) -> None:
         self.pushed += 1  # of equals the first is first
         heapq.heappush(self.waiting, (-branch.belief - branch.odds, self.pushed, branch))
 
-    def _split(self, branch: Branch, said: Beliefs, generator: torch.Generator | None) -> None:
-        guess = choose(self.candidates, said, self.spread, generator)
+    def _split(self, branch: Branch, said: Beliefs) -> None:
+        guess = choose(self.candidates, said)
         if guess is None:
             return
         candidate, chance = guess
@@ -154,58 +165,62 @@ class Search:
                 self._push(branch._replace(still_open=still_open, true=guessed, belief=belief, said=None))
 
 
-def choose(
-    candidates: Candidates, said: Beliefs, spread: float = 0.0, generator: torch.Generator | None = None
-) -> tuple[int, float] | None:
+def choose(candidates: Candidates, said: Beliefs) -> tuple[int, float] | None:
     """What to guess: the likeliest candidate of the cell that is least uncertain, and how likely it is; None if no cell
     is undecided."""
     undecided = said.options > 1
     if not bool(undecided.any()):
         return None
     entropy = torch.where(said.entropy < DECIDED, said.entropy + 10.0, said.entropy)
-    if spread:
-        luck = torch.rand(len(entropy), generator=generator, device="cpu")
-        entropy = entropy + spread * torch.log(-torch.log(luck))
     cell = int(torch.where(undecided, entropy, float("inf")).argmin())
     chance, candidate = torch.where(candidates.groups[:, 0] == cell, said.chances, -1.0).max(0)
     return int(candidate), min(max(float(chance), LEAST_CHANCE), 1 - LEAST_CHANCE)
 
 
 class Searches:
-    """Those of all problems at work: each start of each problem has one of its own.
+    """Those of all problems at work, as `rrn.places.Guide`.
 
-    ``whole`` gives the search of a problem by its number and the weight of luck, ``begin`` its state at the start.
+    ``whole`` gives the search of a problem by its number, ``begin`` its state at the start.
     """
 
-    def __init__(self, whole: Callable[[int, float], Search], begin: Callable[[int], State]) -> None:
+    noise_until = FURTHER_GUESS
+
+    def __init__(self, whole: Callable[[int], Search], begin: Callable[[int], State]) -> None:
         self.whole, self.begin = whole, begin
-        self.searches: dict[tuple[int, int], Search] = {}
+        self.searches: dict[int, Search] = {}
+        self.looks: dict[tuple[int, int], Look] = {}
         self.logits: dict[tuple[int, int], Tensor] = {}
 
     def branches(self, places: Places) -> list[Branch]:
-        """What is at work in each place."""
+        """What each place looks at."""
         for number, start in places.who():
-            if (number, start) not in self.searches:
-                self.searches[number, start] = self.whole(number, SPREAD if start > 1 else 0.0)
-        return [self.searches[key].now for key in places.who()]
+            if number not in self.searches:
+                self.searches[number] = self.whole(number)
+            self.looks.setdefault((number, start), Look(self.searches[number].whole))
+        return [self.looks[key].branch for key in places.who()]
 
     def hear(self, places: Places, logits: Iterable[Tensor]) -> None:
         """What the network says last of all candidates of the problem in each place."""
         self.logits = dict(zip(places.who(), logits, strict=True))
 
     def decide(self, places: Places, generator: torch.Generator | None) -> Places:
-        """Which branch of each problem is at work in the next steps, as `rrn.places.Decide`."""
-        parts = zip(*(part.split(places.sizes.tolist()) for part in places.state.parts()), strict=True)
         who, states = places.who(), []
-        self.searches = {key: search for key, search in self.searches.items() if key in who}
+        for key in [key for key in self.looks if key not in who]:
+            look = self.looks.pop(key)
+            if key[0] in self.searches:
+                self.searches[key[0]].give_back(look)
+        parts = zip(*(part.split(places.sizes.tolist()) for part in places.state.parts()), strict=True)
         for key, age, part in zip(who, places.age.tolist(), parts, strict=True):
             state: State | None = State.of(part)
             if age >= (FIRST_GUESS if key[1] == 1 else FURTHER_GUESS):
-                state = self.searches[key].go_on(State.of(part), self.logits[key], generator)
+                self.looks[key], state = self.searches[key[0]].go_on(self.looks[key], State.of(part), self.logits[key])
             states.append(self.begin(key[0]) if state is None else state)
         joined = State.of(torch.cat(rows) for rows in zip(*(state.parts() for state in states), strict=True))
         sizes = torch.tensor([len(state.h) for state in states], device="cpu")
         return places._replace(sizes=sizes, state=joined)
+
+    def over(self, number: int) -> None:
+        self.searches.pop(number, None)
 
 
 def _rows(state: State, rows: Tensor) -> State:

@@ -152,8 +152,17 @@ Watch = Callable[[Places, "Tensor | Outputs"], None]
 """Told who stood in the places, and the outputs of the steps just run."""
 
 
-Decide = Callable[[Places, "torch.Generator | None"], Places]
-"""Asked before every few steps what becomes of the places: a problem in which one guesses gets another graph."""
+class Guide(Protocol):
+    """Says what becomes of the places: a problem in which one guesses gets another graph."""
+
+    noise_until: int
+    """Steps after which further starts have no more noise."""
+
+    def decide(self, places: Places, generator: torch.Generator | None) -> Places:
+        """Asked before every few steps."""
+
+    def over(self, number: int) -> None:
+        """Told that a problem is finished, or has had all its starts."""
 
 
 class Kept:
@@ -186,7 +195,7 @@ def think_through(
     generator: torch.Generator | None = None,
     progress: Callable[[int], None] = lambda count: None,
     watch: Watch | None = None,
-    decide: Decide | None = None,
+    guide: Guide | None = None,
     stride: int = STRIDE,
 ) -> Found:
     """Work on all problems, at most ``places`` at a time, until each is finished or has had ``max_steps`` steps.
@@ -202,6 +211,7 @@ def think_through(
     counter = torch.zeros(count, dtype=torch.long, device="cpu")
     found = Found([None] * count, counter.bool(), counter, counter + 1, [])
     first_answers: list[Any] = [None] * count
+    noise_until = max_steps / 2 if guide is None else min(max_steps / 2, guide.noise_until)
     waiting = deque((number, 1) for number in range(count))
     pending = [1] * count  # starts of each problem that are not over
     here: Places | None = None
@@ -216,11 +226,11 @@ def think_through(
         if here is None or not len(here.numbers):
             found.first_answers = first_answers
             return found
-        if decide is not None:
-            here = decide(here, generator)
+        if guide is not None:
+            here = guide.decide(here, generator)
         steps = min(stride, max_steps - int(here.age.max()))
         if noise and bool((here.starts > 1).any()):
-            dose = (here.starts > 1) & (here.age % NOISE_EVERY == 0) & (2 * here.age < max_steps)
+            dose = (here.starts > 1) & (here.age % NOISE_EVERY == 0) & (here.age < noise_until)
             here = here.noisy(work.noisy, noise * dose, generator)
         outputs, state = work.run(here, steps)
         finished = work.finished(here, outputs)
@@ -246,6 +256,8 @@ def think_through(
                 waiting.extendleft((number, further) for further in range(starts, 1, -1))
             if hit[place] or not pending[number]:
                 progress(1)
+                if guide is not None:
+                    guide.over(number)
         here = here.after(state, steps).leave(over | found.finished[here.numbers])
 
 

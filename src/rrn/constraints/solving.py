@@ -158,7 +158,7 @@ class Solver:
                 places=places,
                 generator=generator,
                 progress=progress,
-                decide=guessed.searches.decide if guessed else None,
+                guide=guessed.searches if guessed else None,
                 stride=LOOK if guessed else STRIDE,
             )
         answers = [
@@ -226,12 +226,12 @@ class _GuessedWork(_Work):
         self.searches = Searches(self._search, lambda number: enter(self.network, [self.problems[number]])[1])
         self.made: dict[tuple[int, int], tuple[Branch, Problem]] = {}
 
-    def _search(self, number: int, spread: float) -> Search:
+    def _search(self, number: int) -> Search:
         problem = self.problems[number]
         true = np.zeros_like(problem.still_open)
         true[problem.given] = True
         still_open = torch.from_numpy(problem.still_open)
-        return Search(_candidates(problem.constraints), still_open, torch.from_numpy(true), spread)
+        return Search(_candidates(problem.constraints), still_open, torch.from_numpy(true))
 
     def now(self, places: Places) -> list[Problem]:
         before, self.made = self.made, {}

@@ -72,7 +72,7 @@ def solve(
         restarts: starts with noise on the way for puzzles that the first, clean start did not solve.
         noise: its standard deviation.
         guess: let a network that was trained to (``--wrong``) guess after some steps, and take guesses back: see
-            `rrn.guessing`. Its further starts then also differ by what is guessed.
+            `rrn.guessing`. Its further starts share what there is to search.
         weights: shipped weights, a folder or a hub id; or give a ``network``.
         trace: keep the probabilities of every step of the start that counts: the one that solved it, or the first.
         seed: of the noise.
@@ -101,7 +101,7 @@ def solve(
                 generator=generator,
                 progress=lambda _: progress(next(done), len(grids)),
                 watch=kept,
-                decide=guessed.searches.decide if guessed else None,
+                guide=guessed.searches if guessed else None,
                 stride=LOOK if guessed else STRIDE,
             )
         probabilities = kept.of(found, max_steps).float().numpy() if kept else None
@@ -173,9 +173,9 @@ class _GuessedPuzzles(_Puzzles):
         super().__init__(network, puzzles, box)
         self.searches = Searches(self._search, lambda number: self.begin(torch.tensor([number], device="cpu"))[1])
 
-    def _search(self, number: int, spread: float) -> Search:
+    def _search(self, number: int) -> Search:
         still_open, known = (self.batch[name][number].cpu() for name in ("open", "known"))
-        return Search(all_candidates(self.box), still_open, known > 0, spread)
+        return Search(all_candidates(self.box), still_open, known > 0)
 
     def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
         branches = self.searches.branches(places)
