@@ -181,15 +181,14 @@ def evaluate(
         result["limits"] = measure_limits(network, steps[-1], max_facts, each, progress)
     if options.beside:
         result["beside"] = {_label(weights): _measure_weights(weights, questions) for weights in options.beside}
-        alike = [
-            other for other in result["beside"].values() if _but_for_seed(other["preset"]) == _but_for_seed(preset)
-        ]
+        alike = [other for other in result["beside"].values() if _network(other["preset"]) == _network(preset)]
         runs = [result, *alike]
         result["over_seeds"] = {
             "runs": len(runs),
             "mean_error": float(np.mean([run["mean_error"] for run in runs])),
             "deviation": float(np.std([run["mean_error"] for run in runs], ddof=len(runs) > 1)),
             "failed_tasks": [len(run["failed_tasks"]) for run in runs],
+            "mean_errors": [run["mean_error"] for run in runs],
         }
         for other in result["beside"].values():
             other["preset"] = other["preset"].name
@@ -239,8 +238,9 @@ def _label(weights: str) -> str:
     return path.parent.name if path.name == "best" else path.name
 
 
-def _but_for_seed(preset: BabiPreset) -> BabiPreset:
-    return replace(preset, seed=0)
+def _network(preset: BabiPreset) -> BabiPreset:
+    """The preset whatever its seed and the length and stages of its training: runs of it differ by these alone."""
+    return replace(preset, seed=0, updates=1, minutes=None, start_from=None, validate_every=1)
 
 
 def tables(result: dict[str, Any]) -> list[Any]:
