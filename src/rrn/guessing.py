@@ -131,7 +131,8 @@ class Search:
             undecided = said.options > 0
             odds = float(said.odds[undecided].median()) if bool(undecided.any()) else 0.0
             self.begun = True
-            self._push(look.branch._replace(odds=odds, seen=look.branch.still_open, state=state, said=said))
+            kept = state.map(torch.clone)  # not a view of what others are in as well, which would stay in memory
+            self._push(look.branch._replace(odds=odds, seen=look.branch.still_open, state=kept, said=said))
         while self.waiting:
             branch = heapq.heappop(self.waiting)[2]
             if branch.said is None:
@@ -203,7 +204,7 @@ class Searches:
         """What the network says last of all candidates of the problem in each place."""
         self.logits = dict(zip(places.who(), logits, strict=True))
 
-    def decide(self, places: Places, generator: torch.Generator | None) -> Places:
+    def decide(self, places: Places) -> Places:
         who, states = places.who(), []
         for key in [key for key in self.looks if key not in who]:
             look = self.looks.pop(key)

@@ -158,7 +158,7 @@ class Guide(Protocol):
     noise_until: int
     """Steps after which further starts have no more noise."""
 
-    def decide(self, places: Places, generator: torch.Generator | None) -> Places:
+    def decide(self, places: Places) -> Places:
         """Asked before every few steps."""
 
     def over(self, number: int) -> None:
@@ -227,7 +227,7 @@ def think_through(
             found.first_answers = first_answers
             return found
         if guide is not None:
-            here = guide.decide(here, generator)
+            here = guide.decide(here)
         steps = min(stride, max_steps - int(here.age.max()))
         if noise and bool((here.starts > 1).any()):
             dose = (here.starts > 1) & (here.age % NOISE_EVERY == 0) & (here.age < noise_until)
