@@ -6,7 +6,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from rrn.guessing import FIRST_GUESS, FURTHER_GUESS, Branch, Candidates, Look, Search, choose
+from rrn.guessing import (
+    FIRST_GUESS,
+    FURTHER_GUESS,
+    LOOK,
+    NOISY_STARTS,
+    Branch,
+    Candidates,
+    Look,
+    Search,
+    Searches,
+    choose,
+)
+from rrn.places import Places
 from rrn.updates import State
 
 SIZE = 4
@@ -169,3 +181,31 @@ def test_a_group_that_may_stay_empty_rules_nothing_out() -> None:
     assert candidates.rivals(0).tolist() == [True, True, True, False]
     assert candidates.possible(torch.tensor([False, True, False, True])), "nobody stands in group 2, and nobody has to"
     assert not candidates.possible(torch.tensor([True, True, False, False])), "cell 1 has lost all"
+
+
+def test_starts_share_a_search_and_noise_is_for_the_whole_problem() -> None:
+    whole = search_of(square(), 0).whole
+    searches = Searches(lambda number: search_of(square(), 0), lambda number: state_of(whole))
+    starts = torch.tensor([1, 2, NOISY_STARTS + 1])
+    age = torch.tensor([FIRST_GUESS, FURTHER_GUESS - 1, LOOK])
+    state = State(torch.cat([state_of(whole).h] * 3))
+    places = Places(torch.zeros(3, dtype=torch.long), starts, torch.full((3,), SIZE**3), age, state)
+    logits = torch.randn(SIZE**3)
+    for _ in range(2):  # first it makes up its mind
+        assert all(torch.equal(branch.still_open, whole.still_open) for branch in searches.branches(places))
+        assert searches.noisy(places).tolist() == [True] * 3
+        searches.hear(places, [logits] * 3)
+        places = searches.decide(places)
+    first, second, last = searches.branches(places)
+    assert searches.noisy(places).tolist() == [False, True, False]
+    assert second is searches.searches[0].whole, "it is not yet time for its first guess"
+    assert not bool((first.true & last.still_open).any()), "one guesses what the other rules out"
+    assert places.sizes.tolist() == [int(branch.still_open.sum()) for branch in (first, second, last)]
+    assert torch.equal(places.state.h, torch.cat([state_of(branch).h for branch in (first, second, last)]))
+
+    left = searches.decide(places.leave(starts == 1)._replace(age=torch.zeros(2, dtype=torch.long)))
+    assert [branch for _, _, branch in searches.searches[0].waiting] == [first], "a start that is over gives back"
+    searches.over(0)
+    assert not searches.searches
+    searches.branches(left)
+    assert not searches.searches[0].begun

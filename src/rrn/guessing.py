@@ -20,8 +20,9 @@ from torch import Tensor
 from rrn.places import Places
 from rrn.updates import State
 
-FIRST_GUESS, FURTHER_GUESS = 48, 64
-"""Steps before the first guess, in the first start, and in further ones, which may solve it by noise before."""
+FIRST_GUESS, FURTHER_GUESS, NOISY_STARTS = 48, 64, 8
+"""Steps before the first guess: of the first start; and of further ones, up to so many, which may solve it by noise
+before. The others help with the search as soon as they are there."""
 
 LOOK = 4
 """Steps in which a branch is looked at before it is decided what comes next."""
@@ -184,8 +185,6 @@ class Searches:
     ``whole`` gives the search of a problem by its number, ``begin`` its state at the start.
     """
 
-    noise_until = FURTHER_GUESS
-
     def __init__(self, whole: Callable[[int], Search], begin: Callable[[int], State]) -> None:
         self.whole, self.begin = whole, begin
         self.searches: dict[int, Search] = {}
@@ -213,15 +212,24 @@ class Searches:
         parts = zip(*(part.split(places.sizes.tolist()) for part in places.state.parts()), strict=True)
         for key, age, part in zip(who, places.age.tolist(), parts, strict=True):
             state: State | None = State.of(part)
-            if age >= (FIRST_GUESS if key[1] == 1 else FURTHER_GUESS):
+            if age >= _first_guess(key[1]):
                 self.looks[key], state = self.searches[key[0]].go_on(self.looks[key], State.of(part), self.logits[key])
             states.append(self.begin(key[0]) if state is None else state)
         joined = State.of(torch.cat(rows) for rows in zip(*(state.parts() for state in states), strict=True))
         sizes = torch.tensor([len(state.h) for state in states], device="cpu")
         return places._replace(sizes=sizes, state=joined)
 
+    def noisy(self, places: Places) -> Tensor:
+        looks = [self.looks.get(key) for key in places.who()]
+        whole = [look is None or look.branch.seen is None for look in looks]
+        return torch.tensor(whole, device="cpu")
+
     def over(self, number: int) -> None:
         self.searches.pop(number, None)
+
+
+def _first_guess(start: int) -> int:
+    return FIRST_GUESS if start == 1 else FURTHER_GUESS if start <= NOISY_STARTS else LOOK
 
 
 def _rows(state: State, rows: Tensor) -> State:

@@ -155,11 +155,11 @@ Watch = Callable[[Places, "Tensor | Outputs"], None]
 class Guide(Protocol):
     """Says what becomes of the places: a problem in which one guesses gets another graph."""
 
-    noise_until: int
-    """Steps after which further starts have no more noise."""
-
     def decide(self, places: Places) -> Places:
         """Asked before every few steps."""
+
+    def noisy(self, places: Places) -> Tensor:
+        """Which places may get noise: (places,) bool."""
 
     def over(self, number: int) -> None:
         """Told that a problem is finished, or has had all its starts."""
@@ -211,7 +211,6 @@ def think_through(
     counter = torch.zeros(count, dtype=torch.long, device="cpu")
     found = Found([None] * count, counter.bool(), counter, counter + 1, [])
     first_answers: list[Any] = [None] * count
-    noise_until = max_steps / 2 if guide is None else min(max_steps / 2, guide.noise_until)
     waiting = deque((number, 1) for number in range(count))
     pending = [1] * count  # starts of each problem that are not over
     here: Places | None = None
@@ -230,7 +229,8 @@ def think_through(
             here = guide.decide(here)
         steps = min(stride, max_steps - int(here.age.max()))
         if noise and bool((here.starts > 1).any()):
-            dose = (here.starts > 1) & (here.age % NOISE_EVERY == 0) & (here.age < noise_until)
+            dose = (here.starts > 1) & (here.age % NOISE_EVERY == 0) & (2 * here.age < max_steps)
+            dose = dose & guide.noisy(here) if guide is not None else dose
             here = here.noisy(work.noisy, noise * dose, generator)
         outputs, state = work.run(here, steps)
         finished = work.finished(here, outputs)
