@@ -10,9 +10,10 @@ from torch import nn
 
 import rrn
 from rrn import tasks
+from rrn.cli import main
 from rrn.errors import InputError
 from rrn.presets import Preset
-from rrn.pretrained import from_pretrained, read_config, save_pretrained, shipped
+from rrn.pretrained import average, from_pretrained, read_config, save_pretrained, shipped
 from rrn.tasks.ages.data import held_out_questions
 from rrn.tasks.ages.model import as_batch
 
@@ -42,6 +43,29 @@ def test_the_card_names_the_command_that_trains_it(tmp_path: Path) -> None:
     save_pretrained(tasks.build_network(preset), tmp_path, preset, {"score": 0.5})
     command = "rrn train sudoku --minutes None --clip 0.5 --slot-steps 4 8 --pool pool.csv"
     assert f"`{command}`" in (tmp_path / "README.md").read_text()
+
+
+def test_the_mean_of_weights(saved: tuple[Path, nn.Module, Preset], tmp_path: Path) -> None:
+    folder, network, preset = saved
+    others = [tasks.build_network(preset) for _ in range(2)]
+    for number, other in enumerate(others):
+        save_pretrained(other, tmp_path / f"run{number}" / "best", preset, {})
+    mean, same = average([folder, *(tmp_path / f"run{number}" / "best" for number in range(2))])
+    assert same == preset
+    for name, weight in mean.state_dict().items():
+        expected = (network.state_dict()[name] + others[0].state_dict()[name] + others[1].state_dict()[name]) / 3
+        assert torch.allclose(weight, expected, atol=1e-6)
+    out = tmp_path / "mean"
+    assert main(["average", str(folder), str(tmp_path / "run1" / "best"), "--out", str(out)]) == 0
+    assert read_config(out)[1]["trained"] == {"mean_of": f"{folder}, run1"}
+    assert "the mean of several weights" in (out / "README.md").read_text()
+    with pytest.raises(InputError, match="two or more"):
+        average([folder])
+    with pytest.raises(InputError, match="for the task 'sudoku', not for 'ages'"):
+        average([folder, "sudoku"])
+    save_pretrained(tasks.build_network(tasks.find_preset("ages")), tmp_path / "wide", tasks.find_preset("ages"), {})
+    with pytest.raises(InputError, match="of another network than"):
+        average([folder, tmp_path / "wide"])
 
 
 def test_the_folder_says_what_it_is(saved: tuple[Path, nn.Module, Preset]) -> None:

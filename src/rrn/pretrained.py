@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from importlib import resources
 from pathlib import Path
@@ -72,6 +72,25 @@ def from_pretrained(
     if task is not None and preset.task != task:
         raise InputError(f"weights {str(name)!r}: for the task {preset.task!r}, not for {task!r}")
     return _with_weights(lambda: build_network(preset), folder, widest(preset)), preset
+
+
+def average(names: Sequence[str | Path]) -> tuple[nn.Module, Preset]:
+    """A network with the mean of several weights of its kind, and the preset of the first.
+
+    Trainings that began with the same weights end in one valley, and the mean lies deeper in it than each of them.
+    """
+    if len(names) < 2:
+        raise InputError(f"weights: expected two or more to take the mean of, got {len(names)}")
+    network, preset = from_pretrained(names[0])
+    each = [network.state_dict()]
+    for name in names[1:]:
+        other = from_pretrained(name, task=preset.task)[0].state_dict()
+        if {key: tensor.shape for key, tensor in other.items()} != {key: t.shape for key, t in each[0].items()}:
+            raise InputError(f"weights {str(name)!r}: of another network than {str(names[0])!r}, so there is no mean")
+        each.append(other)
+    mean = {key: torch.stack([tensors[key] for tensors in each]).mean(0) for key in each[0]}
+    network.load_state_dict(mean)
+    return network, preset
 
 
 def _with_weights(build: Callable[[], Built], folder: Path, width: int) -> Built:
@@ -233,6 +252,9 @@ def _from_hub(name: str, revision: str | None) -> Path:
 
 def _card(preset: Preset, parameters: int, trained: dict[str, Any]) -> str:
     rows = "\n".join(f"| {name} | {value} |" for name, value in trained.items())
+    made = f"trained with seed {preset.seed} by\n`{_command(preset)}`. Figures of its validation when it was kept"
+    if "mean_of" in trained:
+        made = f"the mean of several weights (`rrn average`), of which the first were {made.partition('. Figures')[0]}"
     return f"""---
 library_name: rrn
 tags: [recurrent-relational-network, {preset.task}]
@@ -242,8 +264,7 @@ license: mit
 
 {preset.about}
 
-A network of {parameters:,} parameters, trained with seed {preset.seed} by
-`{_command(preset)}`. Figures of its validation when it was kept:
+A network of {parameters:,} parameters, {made}:
 
 | | |
 |---|---|

@@ -15,6 +15,7 @@ COMMANDS = {
     "train": "train a preset, or go on training",
     "evaluate": "measure weights on data they never saw",
     "curves": "how trainings went, side by side, as a table or a figure",
+    "average": "the mean of the weights of several trainings",
     "compare": "measure the systems of the paper's table on the same Sudokus",
     "reproduce": "measure a row of the paper's tables and figures again",
     "data": "write a data set to disk",

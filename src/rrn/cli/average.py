@@ -1,0 +1,40 @@
+"""rrn average: the mean of the weights of several trainings."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from rrn.cli.options import parse, print_json
+from rrn.storage import check_place
+
+ABOUT = (
+    "The mean of weights of one network, which is often better than each of them, if their trainings began with the "
+    "same weights (--start-from); of others it is worth nothing. Measure it: 'rrn evaluate PRESET --weights FOLDER'."
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    weights: Annotated[tuple[str, ...], tyro.conf.Positional]
+    """Two or more: folders of runs' best weights, or names of shipped ones. The settings are those of the first."""
+    out: Path = Path("runs/average")
+    """The folder to write."""
+    json: bool = False
+    """Print what was written, as one JSON object, to standard output."""
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(Options, arguments, "rrn average", ABOUT)
+    from rrn.pretrained import CONFIG, average, save_pretrained
+
+    check_place(options.out / CONFIG)
+    network, preset = average(options.weights)
+    names = ", ".join(Path(name).parent.name if Path(name).name == "best" else name for name in options.weights)
+    save_pretrained(network, options.out, preset, {"mean_of": names})
+    print(f"written: {options.out}; evaluate with: rrn evaluate {preset.name} --weights {options.out}", file=sys.stderr)
+    if options.json:
+        print_json({"out": str(options.out), "preset": preset.name, "mean_of": list(options.weights)})
+    return 0
