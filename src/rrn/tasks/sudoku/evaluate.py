@@ -22,6 +22,7 @@ from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.model import CellSudoku
 from rrn.tasks.sudoku.predict import PLACES, Solved, answers_by_step, solve
+from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 
 PER_GIVENS = 100
 OWN_SEED = 2018
@@ -81,13 +82,15 @@ def evaluate(
         "training_steps": preset.steps,
     }
     if restarts:
+        shared = options.guess and isinstance(network, PuzzleNetwork) and network.refutes
+        counted_starts = [1, 1 + restarts] if shared else range(1, restarts + 2)
         result |= {
             "restarts": restarts,
             "starts": 1 + restarts,
             "accuracy_restarts": float(right.mean()),
             "accuracy_restarts_by_givens": by_givens(right),
-            "accuracy_by_starts": {str(k): float((right & (found.starts <= k)).mean()) for k in range(1, restarts + 2)},
-            "accuracy_by_total_steps": _by_total_steps(right, found, steps[-1], 1 + restarts),
+            "accuracy_by_starts": {str(k): float((right & (found.starts <= k)).mean()) for k in counted_starts},
+            "accuracy_by_total_steps": _by_total_steps(right, found, steps[-1], 1 + restarts, shared),
         }
     if options.never_stop:
         at = _right_at(network, puzzles, solutions, steps, progress)
@@ -97,9 +100,14 @@ def evaluate(
     return result
 
 
-def _by_total_steps(right: np.ndarray, found: Solved, of_a_start: int, starts: int) -> dict[str, float]:
-    """Accuracy against compute: the share solved by so many steps per puzzle, one start after the other."""
-    total = np.where(right, (found.starts - 1) * of_a_start + found.steps, np.inf)
+def _by_total_steps(right: np.ndarray, found: Solved, of_a_start: int, starts: int, shared: bool) -> dict[str, float]:
+    """Accuracy against compute: the share solved by so many steps per puzzle, one start after the other; or, if all
+    but the first ``shared`` a search, all of them side by side."""
+    if shared:
+        total = np.where(found.starts == 1, found.steps, of_a_start + (starts - 1) * found.steps)
+    else:
+        total = (found.starts - 1) * of_a_start + found.steps
+    total = np.where(right, total, np.inf)
     doubled = [2**power for power in range((of_a_start * starts).bit_length())]
     return {str(t): float((total <= t).mean()) for t in [*doubled, of_a_start * starts]}
 
