@@ -189,7 +189,7 @@ def test_it_reads_what_it_prints(call: Call, tmp_path: Path) -> None:
 
 
 def test_a_puzzle_the_network_does_not_find_is_told_from_a_bad_one(call: Call) -> None:
-    code, out, _ = call("solve", EXAMPLES[0], "--max-steps", 1, "--restarts", 0)
+    code, out, _ = call("solve", EXAMPLES[0], "--max-steps", 1, "--starts", 1)
     assert code == 1
     assert "not solved: 1 start of 1 step;" in out
     assert "the puzzle has a solution, which the network did not find" in out
@@ -259,6 +259,7 @@ def test_pictures(call: Call, tmp_path: Path) -> None:
         ),
         ([LINES[0], "--max-steps", "0"], "--max-steps: expected at least 1, got 0"),
         ([LINES[0], "--restarts", "-1"], "--restarts: expected at least 0, got -1"),
+        ([LINES[0], "--restarts", "1", "--starts", "2"], "--starts, --restarts: say one of them; they count the same"),
         ([LINES[0], "--weights", "ages"], "weights 'ages': for the task 'ages', not for 'sudoku'"),
         ([f"{LINES[0]}\n{LINES[1]}", "--gif", "a.gif"], "--gif: shows one puzzle, but these are more; give it one"),
         ([LINES[0], "--gif", "a.png"], "a.png: expected a name that ends in .gif"),

@@ -23,7 +23,7 @@ def solve_declared(options: "Options") -> int:
         raise InputError(f"--device {options.device}: problems of constraints are solved on the CPU")
     problem = read_problem(options.puzzle)
     solver = _solver(options.weights, problem)
-    starts = STARTS if options.restarts is None else 1 + options.restarts
+    starts = 1 + options.restarts_or(STARTS - 1)
     found = solver.solve(problem, max_steps=options.max_steps, starts=starts, seed=options.seed)
     valid, steps, tried = bool(found.valid[0]), int(found.steps[0]), int(found.starts[0])
     reason, status = None, "solved"

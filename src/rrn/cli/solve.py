@@ -74,6 +74,8 @@ class Options:
     """Steps of message passing before a start counts as failed."""
     restarts: Annotated[int, Range(least=0, most=10_000)] | None = None
     """Starts from a noisy state for puzzles that the first, clean start did not solve. Unset: 8."""
+    starts: Annotated[int, Range(least=1, most=10_001)] | None = None
+    """The same, counted with the clean start: --starts 9 is --restarts 8."""
     seed: Seed = 0
     """Seed of the noise."""
     weights: str = "sudoku"
@@ -93,6 +95,14 @@ class Options:
     """Print the last line only: what was solved."""
     json: bool = False
     """Print one JSON object per puzzle, a line each, and nothing else."""
+
+    def restarts_or(self, usual: int) -> int:
+        """Starts after the clean one; as many as usual if nothing is said."""
+        if self.starts is None:
+            return usual if self.restarts is None else self.restarts
+        if self.restarts is not None:
+            raise InputError("--starts, --restarts: say one of them; they count the same")
+        return self.starts - 1
 
 
 @dataclass
@@ -225,7 +235,7 @@ def _work_out(
         puzzles,
         network,
         max_steps=options.max_steps,
-        restarts=RESTARTS if options.restarts is None else options.restarts,
+        restarts=options.restarts_or(RESTARTS),
         seed=options.seed,
         trace=trace,
         stronger=partial(_load, STRONGEST, options.device) if options.weights == Options.weights else None,
