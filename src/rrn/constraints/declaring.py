@@ -12,6 +12,7 @@ import torch
 from rrn.constraints.search import MOST_PLACEMENTS, Cover, dig, random_answer, search
 from rrn.errors import InputError, shorten
 from rrn.graphs import Groups
+from rrn.guessing import Candidates
 
 if TYPE_CHECKING:
     from rrn.constraints.solving import Solver
@@ -143,6 +144,11 @@ class Constraints:
     def groups(self) -> np.ndarray:
         """(candidates, kinds), as `member_of`, the groups of all kinds counted through."""
         return self.member_of + np.cumsum([0, *self.counts[:-1]])
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """The groups as the search by guesses reads them."""
+        return Candidates(torch.from_numpy(self.groups), torch.from_numpy(self.needed), self.counts[0])
 
     @cached_property
     def cover(self) -> Cover:

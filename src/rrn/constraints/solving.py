@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rrn.constraints.declaring import Constraints, Problem
+from rrn.constraints.declaring import Problem
 from rrn.errors import InputError
 from rrn.graphs import Groups
-from rrn.guessing import LOOK, Branch, Candidates, Search, Searches
+from rrn.guessing import LOOK, Branch, Search, Searches
 from rrn.messages import GroupMessage
 from rrn.network import RRN
 from rrn.places import NOISE, STRIDE, Places, think_through
@@ -231,7 +230,7 @@ class _GuessedWork(_Work):
         true = np.zeros_like(problem.still_open)
         true[problem.given] = True
         still_open = torch.from_numpy(problem.still_open)
-        return Search(_candidates(problem.constraints), still_open, torch.from_numpy(true))
+        return Search(problem.constraints.candidates, still_open, torch.from_numpy(true))
 
     def now(self, places: Places) -> list[Problem]:
         before, self.made = self.made, {}
@@ -246,18 +245,12 @@ class _GuessedWork(_Work):
 
     def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
         outputs, state = super().run(places, steps)
+        of_all = [outputs.new_zeros(len(problem.still_open)) for problem in self.at_work]
         said = outputs[-1].split([int(problem.still_open.sum()) for problem in self.at_work])
-        of_all = [part.new_zeros(len(problem.still_open)) for part, problem in zip(said, self.at_work, strict=True)]
-        for all_of_one, part, problem in zip(of_all, said, self.at_work, strict=True):
-            all_of_one[torch.from_numpy(problem.still_open)] = part
+        for logits, problem, of_open in zip(of_all, self.at_work, said, strict=True):
+            logits[torch.from_numpy(problem.still_open)] = of_open
         self.searches.hear(places, of_all)
         return outputs, state
-
-
-@cache
-def _candidates(constraints: Constraints) -> Candidates:
-    needed = torch.from_numpy(constraints.needed)
-    return Candidates(torch.from_numpy(constraints.groups), needed, constraints.counts[0])
 
 
 def enter(network: RRN, problems: Sequence[Problem]) -> tuple[Tensor, State]:
