@@ -149,6 +149,18 @@ def test_official_files_can_be_trained_on(tmp_path: Path) -> None:
     assert set(batch["tasks"].tolist()) == {1, 2}
 
 
+def test_of_official_questions_too_few_are_seen_at_a_time_until_a_task_is_understood(tmp_path: Path) -> None:
+    write_babi(tmp_path, {"train": 120}, seed=9)
+    experiment = small(data=tmp_path, tasks=(1, 2))  # pools of 50, each for three updates
+    experiment.errors = {1: 1.0, 2: 0.05}
+    seen = []
+    for update in range(9):
+        experiment.sample(seeded(update))
+        assert experiment.pool is not None and len(experiment.pool.rows_by_task[1]) == 50
+        seen.append(set(experiment.pool.starts[experiment.pool.rows_by_task[1]]))
+    assert seen[0] == seen[2] and seen[0].isdisjoint(seen[3]) and seen[0] & seen[6]  # 0-49, 50-99, 100-119 and 0-29
+
+
 def test_unknown_tasks_are_named() -> None:
     with pytest.raises(InputError, match="21"):
         small(tasks=(1, 21))

@@ -180,9 +180,20 @@ class EncodedQuestions:
     def first(self, count: int) -> "EncodedQuestions":
         """The first questions of each task, ``count`` or all there are in all, as evenly as they come."""
         turn = np.concatenate([np.arange(len(rows)) for rows in self.rows_by_task.values()])
-        kept = np.sort(self._rows_in_task_order[np.argsort(turn, kind="stable")[:count]])
+        return self.only(np.sort(self._rows_in_task_order[np.argsort(turn, kind="stable")[:count]]))
+
+    def window(self, questions_per_task: Mapping[int, int], turn: int) -> "EncodedQuestions":
+        """So many questions of each task, or all there are: others at every turn, until all have had theirs."""
+        rows = []
+        for task, count in questions_per_task.items():
+            mine = self.rows_by_task[task]
+            rows.append(np.take(mine, turn * count + np.arange(min(count, len(mine))), mode="wrap"))
+        return self.only(np.concatenate(rows))
+
+    def only(self, rows: np.ndarray) -> "EncodedQuestions":
+        """The questions of these rows."""
         arrays = ("starts", "ends", "questions", "answers", "tasks", "support_starts", "support_ends")
-        return replace(self, **{name: getattr(self, name)[kept] for name in arrays})
+        return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
 
     @cached_property
     def rows_by_task(self) -> dict[int, np.ndarray]:

@@ -18,12 +18,13 @@ from rrn.tasks.babi.stories import TASKS
 from rrn.training.experiment import Batch, Experiment
 
 POOL = 1000
-"""Questions of each task generated at a time, as long as the task is not understood: seeing the same questions again
-and again helps to find out what they are about. Then as many as are drawn, lest they be learned by heart."""
+"""Questions of each task that are drawn from at a time, as long as the task is not understood: seeing the same
+questions again and again helps to find out what they are about. Then as many as are drawn, or all there are, lest they
+be learned by heart."""
 UNDERSTOOD = 0.2
 """The running error below which a task counts as understood."""
 POOL_UPDATES = 300
-"""Updates that draw from one pool before the next is generated."""
+"""Updates that draw from one pool before the next takes its place."""
 VALIDATION = 200
 """Generated questions of each task to validate on."""
 MEMORY = 0.97
@@ -47,8 +48,9 @@ class BabiExperiment(Experiment[BabiPreset]):
         self.pooled = dict.fromkeys(preset.tasks, POOL)
         """Questions of each task in the pool."""
         self.validation = self._questions(stream=1).take(VALIDATION)
-        if preset.data is not None:
-            self.pool = encode(read_babi(preset.data, "train", preset.tasks), self.table)
+        self.official = (
+            None if preset.data is None else encode(read_babi(preset.data, "train", preset.tasks), self.table)
+        )
 
     def network(self) -> nn.Module:
         return build(self.preset)
@@ -60,7 +62,7 @@ class BabiExperiment(Experiment[BabiPreset]):
     def sample(self, rng: np.random.Generator) -> Batch:
         preset = self.preset
         weights = self._weights()
-        if preset.data is None and self.drawn % POOL_UPDATES == 0:
+        if self.drawn % POOL_UPDATES == 0:
             drawn = preset.batch_size * POOL_UPDATES
             self.pooled = {
                 task: max(POOL, math.ceil(weight * drawn)) if self.errors[task] < UNDERSTOOD else POOL
@@ -68,8 +70,11 @@ class BabiExperiment(Experiment[BabiPreset]):
             }
             self.pool = None
         if self.pool is None:
-            stream = 2 + self.drawn // POOL_UPDATES  # 0 and 1 are the test set and the validation set
-            self.pool = self._questions(stream).take(self.pooled)
+            turn = self.drawn // POOL_UPDATES
+            if self.official is not None:
+                self.pool = self.official.window(self.pooled, turn)
+            else:
+                self.pool = self._questions(stream=2 + turn).take(self.pooled)  # 0 and 1 are to test and to validate on
         self.drawn += 1
         return as_batch(self.pool.sample(rng, preset.batch_size, preset.max_facts, weights), self.table)
 
