@@ -156,9 +156,12 @@ def test_of_official_questions_too_few_are_seen_at_a_time_until_a_task_is_unders
     seen = []
     for update in range(9):
         experiment.sample(seeded(update))
-        assert experiment.pool is not None and len(experiment.pool.rows_by_task[1]) == 50
+        assert experiment.pool is not None
+        assert len(experiment.pool.rows_by_task[1]) == 50
         seen.append(set(experiment.pool.starts[experiment.pool.rows_by_task[1]]))
-    assert seen[0] == seen[2] and seen[0].isdisjoint(seen[3]) and seen[0] & seen[6]  # 0-49, 50-99, 100-119 and 0-29
+    assert seen[0] == seen[2]
+    assert seen[0].isdisjoint(seen[3])
+    assert seen[0] & seen[6]  # the third pool begins at question 100 of 120, and goes on with the first
 
 
 def test_unknown_tasks_are_named() -> None:
