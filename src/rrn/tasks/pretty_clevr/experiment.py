@@ -38,7 +38,8 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
         starts = rng.integers(data.STARTS, size=len(scene))
         jumps = rng.integers(self.curriculum.longest + 1, size=len(scene))
         if self.progress < self.preset.all_jumps_from:
-            jumps[rng.random(len(scene)) < self.preset.furthest_share] = self.curriculum.longest
+            within_reach = min(self.curriculum.longest, self.preset.steps)
+            jumps[rng.random(len(scene)) < self.preset.furthest_share] = within_reach
         batch = as_batch(scenes, scene, starts * data.JUMPS + jumps)
         if self.preset.augment:
             batch["positions"] = torch.from_numpy(data.augment(batch["positions"].numpy(), rng))

@@ -23,7 +23,8 @@ class PrettyClevrPreset(CurriculumPreset):
     augment: bool = False
     """Turn, mirror and scale every scene anew each time it is seen."""
     furthest_share: Share = 0.0
-    """Share of the questions that ask for as many jumps as the curriculum allows; the others ask for any number."""
+    """Share of the questions that ask for as many jumps as the curriculum allows and the steps can follow; the others
+    ask for any number that it allows."""
     all_jumps_from: Share = 1.0
     """Share of the budget after which questions of all numbers of jumps are asked alike, passed or not."""
 
