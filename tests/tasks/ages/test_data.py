@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rrn.errors import InputError
 from rrn.storage import write_dataset
+from rrn.tasks.ages import data
 from rrn.tasks.ages.data import (
     AGES,
     PERSONS,
@@ -106,6 +107,34 @@ def test_distances_are_uniform_as_far_as_asked() -> None:
     questions = sample("train", 8_000, np.random.default_rng(0), longest=2)
     shares = np.bincount(questions.length, minlength=3) / 8_000
     assert np.allclose(shares, 1 / 3, atol=0.03)  # every tree reaches at least 1, nearly all reach 2
+
+
+@pytest.mark.parametrize("level", data.LEVELS)
+def test_stories_of_a_level(level: data.Level) -> None:
+    """Every age follows from the facts, and nobody is asked about who is not in them or too far away."""
+    questions = data.sample_level(level, 200, np.random.default_rng(3))
+    assert questions.facts.shape == (200, level.people, 4)
+    assert questions.length.max() == level.longest
+    assert (questions.length == level.longest).mean() > 0.6 or level.longest > 2
+    for facts, asked, ages, distances, answer in zip(
+        questions.facts, questions.asked, questions.ages, questions.distances, questions.answer, strict=True
+    ):
+        given = facts[facts[:, 2] == 0]
+        assert len(given) == 1
+        known, near = {int(given[0, 0]): int(given[0, 3])}, {int(given[0, 0]): 0}
+        while len(known) < level.people:
+            for a, b, sign, difference in facts[facts[:, 2] != 0].tolist():
+                if b in known and a not in known:
+                    known[a], near[a] = known[b] + sign * difference, near[b] + 1
+                elif a in known and b not in known:
+                    known[b], near[b] = known[a] - sign * difference, near[a] + 1
+        assert known[int(asked)] == answer
+        assert {person: int(ages[person]) for person in known} == known
+        assert {person: int(distances[person]) for person in near} == near
+        if level.told != "any":
+            assert all(a != given[0, 0] for a, *_ in facts[facts[:, 2] != 0].tolist())
+        if level.told == "older":
+            assert (facts[:, 2] >= 0).all()
 
 
 def test_held_out_questions_are_always_the_same() -> None:

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from rrn import tasks
 from rrn.readouts import Outputs, answer_of
+from rrn.tasks.ages import data
 from rrn.tasks.ages.data import AGES, PERSONS, Questions, sample
-from rrn.tasks.ages.experiment import AgesExperiment
+from rrn.tasks.ages.experiment import AgesExperiment, make
 from rrn.tasks.ages.model import FREQUENCIES, PaperAges, angles, as_batch
 from rrn.tasks.ages.presets import AgesPreset, PaperAgesPreset
 from rrn.training.experiment import Batch, Carry, Shard, seeded
@@ -149,4 +150,22 @@ def test_the_curriculum_moves_on_and_is_restored() -> None:
     )
     batch = again.sample(seeded(0, 1, 0))
     assert batch["distances"].gather(1, batch["asked"][:, None]).max() <= 2
-    assert AgesExperiment(small("ages-paper")).curriculum.longest == 7
+    assert make(small("ages-paper-original")).curriculum.longest == len(data.LEVELS) - 1
+
+
+def test_the_papers_network_begins_with_few_people() -> None:
+    experiment = make(dataclasses.replace(small("ages-paper"), batch_size=16))
+    batch = experiment.sample(seeded(0, 1, 0))
+    assert batch["facts"].shape == (128, 1, 4)
+    experiment.curriculum.longest = 3
+    levels = []
+    for update in range(60):
+        batch = experiment.sample(seeded(0, 1, update))
+        levels.append(int(batch["level"][0]))
+        people = data.LEVELS[levels[-1]].people
+        assert batch["facts"].shape == (128 // people, people, 4)
+        assert experiment.steps_of(Carry(batch)) == data.LEVELS[levels[-1]].longest + 2
+        furthest = experiment.reach(batch) == experiment.curriculum.longest
+        assert furthest.any() == (levels[-1] == 3)
+    assert set(levels) == {0, 1, 2, 3}
+    assert 0.7 < np.mean(np.array(levels) == 3) < 0.97

@@ -8,7 +8,7 @@ persons; a tenth of them is kept for testing.
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -108,13 +108,78 @@ def sample(split: Split, count: int, rng: np.random.Generator, longest: int | No
     trees = rng.choice(split_trees(split), count)
     anchor = rng.integers(PERSONS, size=count)
     distances = path_lengths()[trees, anchor].astype(np.int64)
-    nearness = rng.random((count, PERSONS))
-    if longest is not None:
-        wanted = rng.integers(longest + 1, size=(count, 1))
-        nearness += np.where(distances <= wanted, distances, -1)
-    asked = nearness.argmax(1)
+    chance = rng.random((count, PERSONS))
+    asked = chance.argmax(1) if longest is None else _furthest(distances, rng.integers(longest + 1, size=count), chance)
     ages = rng.integers(AGES, size=(count, PERSONS))
     return Questions(_facts(trees, ages, anchor, rng), asked, ages, distances)
+
+
+class Level(NamedTuple):
+    """Stories for who has yet to learn what a story is: of fewer people, and told in fewer ways."""
+
+    people: int
+    longest: int
+    """The most differences between the age given and the age asked."""
+    told: Literal["older", "first", "any"] = "any"
+    """How the differences are told: the one further from the age given comes first and is the older, comes first, or
+    either way round."""
+
+
+LEVELS = (
+    Level(1, 0),
+    Level(2, 1, "older"),
+    Level(2, 1, "first"),
+    *(Level(people, 1) for people in (2, 3, 4, 6)),
+    *(Level(PERSONS, longest) for longest in range(1, PERSONS)),
+)
+"""From copying a number to questions as they are tested: adding is learned with two people, whom it is about with more
+of them."""
+FURTHEST_SHARE = 0.7
+"""Share of a level's questions that ask for its furthest person; the others ask for any within reach."""
+
+
+def sample_level(level: Level, count: int, rng: np.random.Generator) -> Questions:
+    """Fresh stories of a level, with ``people`` facts each; stories of all eight people are of training trees.
+
+    People who are in no fact are at distance 8.
+    """
+    ages = rng.integers(AGES, size=(count, PERSONS))
+    if level.people == PERSONS:
+        trees, anchor = rng.choice(split_trees("train"), count), rng.integers(PERSONS, size=count)
+        distances = path_lengths()[trees, anchor].astype(np.int64)
+        facts = _facts(trees, ages, anchor, rng)
+    else:
+        facts, distances = _few_facts(level, ages, rng)
+    wanted = np.where(rng.random(count) < FURTHEST_SHARE, level.longest, rng.integers(level.longest + 1, size=count))
+    return Questions(facts, _furthest(distances, wanted, rng.random((count, PERSONS))), ages, distances)
+
+
+def _few_facts(level: Level, ages: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Facts about some of the people, each compared with a random earlier one; everybody's distance from the first.
+
+    Where differences are told from the older one, ages are exchanged, in place, until they are.
+    """
+    count, rows = len(ages), np.arange(len(ages))
+    people = rng.permuted(np.tile(np.arange(PERSONS), (count, 1)), axis=1)[:, : level.people]
+    first = people[:, 0]
+    distances = np.full((count, PERSONS), PERSONS)
+    distances[rows, first] = 0
+    facts = np.empty((count, level.people, 4), np.int64)
+    for index in range(1, level.people):
+        new, known = people[:, index], people[rows, rng.integers(index, size=count)]
+        distances[rows, new] = distances[rows, known] + 1
+        if level.told == "older":
+            pair = ages[rows, known], ages[rows, new]
+            ages[rows, known], ages[rows, new] = np.minimum(*pair), np.maximum(*pair)
+        swapped = (rng.random(count) < 0.5) & (level.told == "any")
+        facts[:, index] = _difference(ages, np.where(swapped, known, new), np.where(swapped, new, known))
+    facts[:, 0] = np.stack([first, first, np.zeros_like(first), ages[rows, first]], axis=-1)
+    return facts, distances
+
+
+def _furthest(distances: np.ndarray, wanted: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """For each row somebody as far as ``wanted``, or as far as there is anybody within it; whom, ``chance`` decides."""
+    return (chance + np.where(distances <= wanted[:, None], distances, -1)).argmax(1)
 
 
 def held_out_questions(count: int, seed: int = 0) -> Questions:
@@ -154,10 +219,16 @@ def _facts(trees: np.ndarray, ages: np.ndarray, anchor: np.ndarray, rng: np.rand
     count, rows = len(trees), np.arange(len(trees))
     edges = all_trees()[trees].astype(np.int64)
     swapped = rng.random((count, PERSONS - 1)) < 0.5
-    a = np.where(swapped, edges[..., 1], edges[..., 0])
-    b = np.where(swapped, edges[..., 0], edges[..., 1])
-    difference = np.take_along_axis(ages, a, 1) - np.take_along_axis(ages, b, 1)
     facts = np.empty((count, PERSONS, 4), np.int64)
-    facts[:, :-1] = np.stack([a, b, np.where(difference < 0, -1, 1), abs(difference)], axis=-1)
+    for index, (one, other) in enumerate(edges.transpose(1, 2, 0)):
+        swap = swapped[:, index]
+        facts[:, index] = _difference(ages, np.where(swap, other, one), np.where(swap, one, other))
     facts[:, -1] = np.stack([anchor, anchor, np.zeros_like(anchor), ages[rows, anchor]], axis=-1)
     return facts
+
+
+def _difference(ages: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The facts (n, 4) of how much older or younger A is than B."""
+    rows = np.arange(len(ages))
+    difference = ages[rows, a] - ages[rows, b]
+    return np.stack([a, b, np.where(difference < 0, -1, 1), abs(difference)], axis=-1)

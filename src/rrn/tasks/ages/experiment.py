@@ -12,14 +12,16 @@ from rrn.tasks.ages.evaluate import right_by_step
 from rrn.tasks.ages.model import as_batch, build
 from rrn.tasks.ages.presets import AgesPreset, PaperAgesPreset, TurningPreset
 from rrn.training.curriculum import CurriculumExperiment
-from rrn.training.experiment import Batch, Carry, seeded
+from rrn.training.experiment import Batch, Carry, Experiment, seeded
 
 VALIDATION = 4_000
+REPEATED = 1 / 8
+"""Share of the paper's network's updates that go back to an earlier level."""
 
 
 class AgesExperiment(CurriculumExperiment[AgesPreset]):
     """The loss of a question begins at the step by which its answer can have arrived: one per difference. (The paper's
-    begins at the first step.)"""
+    begins at the first step: `PaperAgesExperiment`.)"""
 
     furthest = data.PERSONS - 1
 
@@ -47,8 +49,6 @@ class AgesExperiment(CurriculumExperiment[AgesPreset]):
         return batch["distances"].gather(1, batch["asked"][:, None])[:, 0]
 
     def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:
-        if isinstance(self.preset, PaperAgesPreset):
-            return super().loss(outputs, batch)
         answer = answer_of(outputs)
         persons, due = self._due(batch, len(answer))
         if not isinstance(self.preset, TurningPreset):
@@ -76,4 +76,40 @@ class AgesExperiment(CurriculumExperiment[AgesPreset]):
         return {"score": float(right.mean()), "accuracy_to_2": float(near), "longest": float(self.curriculum.longest)}
 
 
-make = AgesExperiment
+class PaperAgesExperiment(AgesExperiment):
+    """Of the paper's network: few people at first, and an eighth of the updates on what was learned before.
+
+    The curriculum's ``longest`` counts `rrn.tasks.ages.data.LEVELS`; an update sees equally many facts at each.
+    """
+
+    furthest = len(data.LEVELS) - 1
+
+    def sample(self, rng: np.random.Generator) -> Batch:
+        if not self.preset.curriculum:
+            return super().sample(rng)
+        level = self.curriculum.longest
+        if level and rng.random() < REPEATED:
+            level = int(rng.integers(level))
+        people = data.LEVELS[level].people
+        batch = as_batch(data.sample_level(data.LEVELS[level], self.preset.batch_size * data.PERSONS // people, rng))
+        return batch | {"level": torch.full_like(batch["asked"], level)}
+
+    def steps_of(self, carry: Carry) -> int:
+        if "level" not in carry.batch:
+            return self.preset.steps
+        return min(self.preset.steps, data.LEVELS[int(carry.batch["level"][0])].longest + 2)
+
+    def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:
+        return Experiment.loss(self, outputs, batch)
+
+    def reach(self, batch: Batch) -> Tensor:
+        """The level of the questions that ask for its furthest person; -1 for the others."""
+        distances = super().reach(batch)
+        if "level" not in batch:
+            return distances
+        furthest = torch.tensor([level.longest for level in data.LEVELS], device=distances.device)[batch["level"]]
+        return torch.where(distances == furthest, batch["level"], -1)
+
+
+def make(preset: AgesPreset) -> AgesExperiment:
+    return PaperAgesExperiment(preset) if isinstance(preset, PaperAgesPreset) else AgesExperiment(preset)

@@ -62,9 +62,9 @@ class PaperAges(nn.Module):
         a, b, sign, number = batch["facts"].unbind(-1)
         asked = F.one_hot(batch["asked"], PERSONS).float()
         parts = [F.one_hot(a, PERSONS), F.one_hot(b, PERSONS), F.one_hot(sign + 1, 3), F.one_hot(number, AGES)]
-        everywhere = asked[:, None].expand(-1, PERSONS, -1)
+        everywhere = asked[:, None].expand(-1, a.shape[1], -1)
         x = torch.cat([*(part.float() for part in parts), everywhere], dim=-1)
-        graphs = CompleteGraphs(len(x), PERSONS, device=x.device)
+        graphs = CompleteGraphs(len(x), a.shape[1], device=x.device)
         return self.rrn.run(x.flatten(0, 1), graphs, asked[:, None, None], steps=steps, state=state)
 
 

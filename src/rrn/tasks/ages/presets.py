@@ -1,6 +1,6 @@
 """Age arithmetic: the paper's network, one that learns to add from answers alone, and one that is told more."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import tyro
@@ -58,6 +58,22 @@ class TurningPreset(AgesPreset):
 KINDS = (PaperAgesPreset, BeliefsPreset, TurningPreset)
 """Each network's own settings."""
 
+_PAPER = PaperAgesPreset(
+    name="ages-paper",
+    about="Age arithmetic as in the paper's appendix: one-hot numbers, 3-layer MLPs of 128 units, an LSTM. Grown: "
+    "--start-from weights of ages-paper-shallow.",
+    hidden=128,
+    steps=8,
+    batch_size=64,
+    updates=1_000_000,
+    minutes=20,
+    lr=1e-3,
+    beta2=0.98,
+    ema=0.998,
+    pass_mark=0.5,
+    validate_every=1_000,
+)
+
 PRESETS = (
     TurningPreset(
         name="ages",
@@ -85,9 +101,17 @@ PRESETS = (
         pass_mark=0.7,
         validate_every=500,
     ),
+    replace(
+        _PAPER,
+        name="ages-paper-shallow",
+        about="The first stage of ages-paper: one ReLU layer in each MLP, stories of one and two people at first.",
+        layers=1,
+        lr=2e-3,
+    ),
+    _PAPER,
     PaperAgesPreset(
-        name="ages-paper",
-        about="Age arithmetic as in the paper's appendix: one-hot numbers, 3-layer MLPs of 128 units, an LSTM.",
+        name="ages-paper-original",
+        about="The paper's network with the paper's own hyperparameters: for a GPU, and days.",
         hidden=128,
         curriculum=False,
         dropout=0.5,
