@@ -1,11 +1,14 @@
 """Pretty-CLEVR from pictures."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from rrn.tasks import build_network, find_preset
 from rrn.tasks.pretty_clevr import data
+from rrn.tasks.pretty_clevr.experiment import PrettyClevrExperiment
 from rrn.tasks.pretty_clevr.figures import render
 from rrn.tasks.pretty_clevr.model import as_batch
 from rrn.tasks.pretty_clevr.seeing import CELLS, PIXELS, paint
@@ -61,7 +64,7 @@ def test_the_network_sees_the_picture_and_nothing_else(scenes: data.Scenes) -> N
         said, other = network(batch, steps=3)[0], network(shuffled, steps=3)[0]
         moved = network(batch | {"positions": batch["positions"].flip(0)}, steps=3)[0]
     assert said.shape == (3, 6, 16)
-    torch.testing.assert_close(said.exp().sum(-1), torch.ones(3, 6))
+    torch.testing.assert_close(said.exp().sum(-1), torch.ones(3, 6), atol=1e-4, rtol=0)
     torch.testing.assert_close(other, said, atol=1e-4, rtol=1e-4)
     assert not torch.allclose(moved, said, atol=1e-4)
 
@@ -71,6 +74,39 @@ def test_an_object_is_where_its_cell_says(scenes: data.Scenes) -> None:
     seen = torch.zeros(1, CELLS * CELLS, 64)
     with torch.no_grad():
         network.where.bias.zero_()
-        where = network.positions(seen)[0].view(CELLS, CELLS, 2)
+        where = network.positions(seen, torch.arange(CELLS * CELLS)[None])[0].view(CELLS, CELLS, 2)
     torch.testing.assert_close(where[0, 0], torch.tensor([0.5, 0.5]) / CELLS)
     torch.testing.assert_close(where[2, 5], torch.tensor([2.5, 5.5]) / CELLS)
+
+
+def test_what_is_not_shown_is_not_in_the_picture(scenes: data.Scenes) -> None:
+    shown = torch.zeros(6, 8, dtype=torch.bool)
+    shown[:, 3] = True
+    positions, colours, shapes = (torch.from_numpy(part) for part in (scenes.positions, scenes.colours, scenes.shapes))
+    few = paint(positions, colours.long(), shapes.long(), shown)
+    torch.testing.assert_close(few, paint(positions[:, 3:4], colours[:, 3:4].long(), shapes[:, 3:4].long()))
+
+
+def test_nodes_are_where_there_is_something_to_see(scenes: data.Scenes) -> None:
+    torch.manual_seed(0)
+    network = build_network(find_preset("pretty-clevr-pixels"))
+    with torch.no_grad():
+        _, there, cells = network.look(picture(scenes))
+        nothing = network.look(torch.zeros(1, 3, PIXELS, PIXELS))[1]
+    row, column = 1 - torch.from_numpy(scenes.positions[..., 1]), torch.from_numpy(scenes.positions[..., 0])
+    of_objects = (row * CELLS).long() * CELLS + (column * CELLS).long()
+    assert (of_objects[..., None] == cells[:, None]).any(-1).float().mean() > 0.9  # before anything is learned
+    assert there.max() > 0.8
+    assert nothing.max() == 0
+
+
+def test_objects_left_out_are_none_of_the_walk() -> None:
+    preset = find_preset("pretty-clevr-pixels")
+    experiment = PrettyClevrExperiment(dataclasses.replace(preset, scenes=50, batch_size=200, sparse=0.9))
+    experiment.curriculum.longest = 3
+    batch = experiment.sample(np.random.default_rng(0))
+    walked = torch.arange(8) <= batch["jumps"][:, None]
+    assert batch["shown"].gather(1, batch["path"])[walked].all()
+    count = batch["shown"].sum(1)
+    assert (count == 8).float().mean() > 0.1
+    assert (count == batch["jumps"] + 1).float().mean() > 0.4

@@ -11,7 +11,7 @@ from rrn.readouts import Outputs, answer_of
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.evaluate import right_by_step
 from rrn.tasks.pretty_clevr.model import as_batch, build
-from rrn.tasks.pretty_clevr.presets import PrettyClevrPreset, WalkingPreset
+from rrn.tasks.pretty_clevr.presets import PrettyClevrPreset, SeeingPreset, WalkingPreset
 from rrn.training.curriculum import CurriculumExperiment
 from rrn.training.experiment import Batch, seeded
 
@@ -43,6 +43,11 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
         batch = as_batch(scenes, scene, starts * data.JUMPS + jumps)
         if self.preset.augment:
             batch["positions"] = torch.from_numpy(data.augment(batch["positions"].numpy(), rng))
+        if isinstance(self.preset, SeeingPreset):
+            few = data.OBJECTS * rng.random(len(scene)) ** 3
+            last = np.where(rng.random(len(scene)) < self.preset.sparse, few.astype(int), data.OBJECTS)
+            turn = batch["path"].argsort(1)  # when a walk that goes on would come to each object
+            batch["shown"] = turn <= torch.maximum(torch.from_numpy(last), batch["jumps"])[:, None]
         return batch
 
     def targets(self, batch: Batch) -> Tensor:

@@ -138,15 +138,15 @@ def named(said: Tensor, names: Tensor) -> Tensor:
     return said.new_zeros(steps, count, len(NAMES)).scatter(2, places, said.reshape(steps, count, -1))
 
 
-def choosing_rrn(preset: ChoosingPreset, features: int, outputs: int, encoder_layers: int) -> RRN:
-    """Nodes with a distance on every edge that choose whom to send to."""
+def choosing_rrn(preset: ChoosingPreset, features: int, outputs: int, edge_features: int) -> RRN:
+    """Nodes that choose whom to send to by what stands on the edges."""
     return RRN(
         features=features,
         hidden=preset.hidden,
         outputs=outputs,
-        edge_features=1,
-        encoder_layers=encoder_layers,
-        message=ChoosingMessage(preset.hidden, 1, preset.heads, preset.head_width),
+        edge_features=edge_features,
+        encoder_layers=0,
+        message=ChoosingMessage(preset.hidden, edge_features, preset.heads, preset.head_width),
         update=ResidualUpdate(preset.hidden, preset.update_width),
         readout="node",
         readout_layers=1,
@@ -162,7 +162,7 @@ class ChoosingNetwork(nn.Module):
 
     def __init__(self, preset: ChoosingPreset) -> None:
         super().__init__()
-        self.rrn = choosing_rrn(preset, features=3 + JUMPS, outputs=2, encoder_layers=0)
+        self.rrn = choosing_rrn(preset, features=3 + JUMPS, outputs=2, edge_features=1)
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the 16 names: (steps, n, 16)."""

@@ -80,6 +80,8 @@ class SeeingPreset(ChoosingPreset):
     """A picture instead of objects: one node per cell of what a small convolutional network sees."""
 
     network: Annotated[Literal["seeing"], tyro.conf.Suppress] = "seeing"  # type: ignore[assignment]
+    sparse: Share = 0.8
+    """Share of the training pictures that leave out objects that the walk does not come to: half of them all."""
 
 
 KINDS = (PaperPreset, PerceptronPreset, ChoosingPreset, WalkingPreset, SeeingPreset)
