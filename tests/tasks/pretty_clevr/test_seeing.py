@@ -94,7 +94,8 @@ def test_nodes_are_where_there_is_something_to_see(scenes: data.Scenes) -> None:
         _, there, cells = network.look(picture(scenes))
         nothing = network.look(torch.zeros(1, 3, PIXELS, PIXELS))[1]
     row, column = 1 - torch.from_numpy(scenes.positions[..., 1]), torch.from_numpy(scenes.positions[..., 0])
-    of_objects = (row * CELLS).long() * CELLS + (column * CELLS).long()
+    nearest = [(side * CELLS).round().clamp(max=CELLS - 1).long() for side in (row, column)]  # with strides of two
+    of_objects = nearest[0] * CELLS + nearest[1]
     assert (of_objects[..., None] == cells[:, None]).any(-1).float().mean() > 0.9  # before anything is learned
     assert there.max() > 0.8
     assert nothing.max() == 0
