@@ -25,6 +25,8 @@ SHARPNESS = 10.0
 """Scale of the logits of names: large enough that nodes differ before anything is learned."""
 SAME = 0.08
 """Nodes that believe to be nearer to each other than about this probably mean the same object."""
+FAINT = 0.2
+"""Ink that is seen half as strong as the blackest; the palest colour has twice as much."""
 _STAMP = 2 * int(np.ceil(OBJECT_RADIUS * PIXELS)) + 2
 _SHIFTS = 8
 _SAMPLES = 8
@@ -124,7 +126,8 @@ class SeeingNetwork(nn.Module):
     def look(self, picture: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What is seen in the cells in which there is most to see (n, nodes, units), of length 1; how surely something
         is there (n, nodes, 1); and which cells these are (n, nodes)."""
-        seen = self.eye(picture).flatten(2).transpose(1, 2)
+        adapted = picture / (picture.norm(dim=1, keepdim=True) + FAINT)  # pale ink counts nearly as much as black
+        seen = self.eye(adapted).flatten(2).transpose(1, 2)
         strength = seen.square().mean(-1)
         strength, cells = (strength / (strength.mean(1, keepdim=True) + 1e-8)).topk(NODES)
         seen = seen.gather(1, cells[..., None].expand(-1, -1, seen.shape[2]))
