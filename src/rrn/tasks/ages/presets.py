@@ -1,6 +1,6 @@
 """Age arithmetic: the paper's network, one that learns to add from answers alone, and one that is told more."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import tyro
@@ -61,7 +61,7 @@ KINDS = (PaperAgesPreset, BeliefsPreset, TurningPreset)
 _PAPER = PaperAgesPreset(
     name="ages-paper",
     about="Age arithmetic as in the paper's appendix: one-hot numbers, 3-layer MLPs of 128 units, an LSTM. Grown: "
-    "--start-from weights of ages-paper-shallow.",
+    "--layers 1 --lr 2e-3 first, then --start-from its weights. Stories of one and two people come first.",
     hidden=128,
     steps=8,
     batch_size=64,
@@ -100,13 +100,6 @@ PRESETS = (
         ema=0.995,
         pass_mark=0.7,
         validate_every=500,
-    ),
-    replace(
-        _PAPER,
-        name="ages-paper-shallow",
-        about="The first stage of ages-paper: one ReLU layer in each MLP, stories of one and two people at first.",
-        layers=1,
-        lr=2e-3,
     ),
     _PAPER,
     PaperAgesPreset(
