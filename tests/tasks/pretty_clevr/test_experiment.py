@@ -1,4 +1,5 @@
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,10 +7,11 @@ import torch
 import torch.nn.functional as F
 
 from rrn import tasks
+from rrn.pretrained import from_pretrained
 from rrn.readouts import Outputs
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.experiment import PrettyClevrExperiment
-from rrn.tasks.pretty_clevr.presets import PrettyClevrPreset
+from rrn.tasks.pretty_clevr.presets import PaperPreset, PrettyClevrPreset
 from rrn.training.experiment import Carry, Shard, seeded
 
 
@@ -146,3 +148,19 @@ def test_validation_counts_every_number_of_jumps_that_training_has_come_to() -> 
     assert all(0 <= figures[f"jumps_{jumps}"] < 0.6 for jumps in range(8))
     assert figures["score"] == pytest.approx(sum(figures[f"jumps_{jumps}"] for jumps in range(3)) / 8)
     assert figures["score"] > 0
+
+
+def test_weights_to_start_from_are_brought_to_the_scale_of_distances() -> None:
+    network, preset = from_pretrained("pretty-clevr-paper")
+    assert isinstance(preset, PaperPreset)
+    finer = dataclasses.replace(
+        preset, magnify=4 * preset.magnify, start_from=Path("pretty-clevr-paper"), scenes=50, batch_size=20
+    )
+    experiment = PrettyClevrExperiment(finer)
+    batch = experiment.sample(seeded(0, 1, 0))
+    started = experiment.network()
+    experiment.start_from(started, network.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(started(batch, steps=3)[0], network(batch, steps=3)[0], atol=1e-3, rtol=1e-4)
+        started.magnify = preset.magnify
+        assert not torch.allclose(started(batch, steps=3)[0], network(batch, steps=3)[0], atol=0.1)

@@ -1,5 +1,6 @@
 """How Pretty-CLEVR is trained: a curriculum over the number of jumps."""
 
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -7,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from rrn.losses import mean_when_due
+from rrn.pretrained import read_config
 from rrn.readouts import Outputs, answer_of
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.evaluate import right_by_step
 from rrn.tasks.pretty_clevr.model import as_batch, build
-from rrn.tasks.pretty_clevr.presets import PrettyClevrPreset, SeeingPreset, WalkingPreset
+from rrn.tasks.pretty_clevr.presets import PaperPreset, PrettyClevrPreset, SeeingPreset, WalkingPreset
 from rrn.training.curriculum import CurriculumExperiment
 from rrn.training.experiment import Batch, seeded
 
@@ -31,6 +33,16 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
 
     def network(self) -> nn.Module:
         return build(self.preset)
+
+    def start_from(self, network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+        """Weights that read distances at another scale are made to read them at this one."""
+        theirs = read_config(str(self.preset.start_from))[0]
+        if isinstance(self.preset, PaperPreset) and isinstance(theirs, PaperPreset):
+            of_distances = "rrn.message.mlp.linears.0.weight"
+            scaled = weights[of_distances].clone()
+            scaled[:, -1] *= theirs.magnify / self.preset.magnify
+            weights = {**weights, of_distances: scaled}
+        super().start_from(network, weights)
 
     def sample(self, rng: np.random.Generator) -> Batch:
         scenes = _training_scenes(self.preset.scenes)

@@ -67,11 +67,6 @@ def distances(positions: Tensor) -> Tensor:
     return (positions[:, :, None] - positions[:, None]).norm(dim=-1)
 
 
-def magnified(between: Tensor) -> Tensor:
-    """Distances about 0 and with a spread of 4 over scenes, so that small differences between them weigh something."""
-    return 16 * (between - 0.5)
-
-
 def object_features(batch: Batch) -> Tensor:
     """The paper's o: position, colour and shape of every object, (n, 8, 18)."""
     colours, shapes = F.one_hot(batch["colours"], OBJECTS), F.one_hot(batch["shapes"], OBJECTS)
@@ -91,6 +86,7 @@ class PaperNetwork(nn.Module):
 
     def __init__(self, preset: PaperPreset) -> None:
         super().__init__()
+        self.magnify = preset.magnify
         self.rrn = RRN(
             features=2 + 2 * OBJECTS + STARTS + JUMPS,
             hidden=preset.hidden,
@@ -107,7 +103,7 @@ class PaperNetwork(nn.Module):
         """Logits of the 16 names: (steps, n, 16)."""
         question = question_features(batch)[:, None].expand(-1, OBJECTS, -1)
         x = torch.cat([object_features(batch), question], dim=-1)
-        between = magnified(distances(batch["positions"]))[..., None]
+        between = self.magnify * (distances(batch["positions"]) - 0.5)[..., None]
         graphs = CompleteGraphs(len(x), OBJECTS, device=x.device)
         return self.rrn.run(x.flatten(0, 1), graphs, between, steps=steps, state=state)
 

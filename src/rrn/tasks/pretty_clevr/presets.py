@@ -38,6 +38,9 @@ class PaperPreset(PrettyClevrPreset):
     """What g reads: h, x and m as the text has it, or the two that the paper's parameter count has room for."""
     dropout: Dropped = 0.0
     """Share dropped in the last ReLU layer."""
+    magnify: Annotated[float, Range(least=0.01, most=10_000)] = 16
+    """What distances are multiplied by: the more, the sooner small differences between them are told apart, and the
+    later large ones. Weights to start from are divided by as much, so that they compute what they did."""
 
 
 @dataclass(frozen=True, kw_only=True)
