@@ -13,7 +13,7 @@ from rrn.tasks.ages import data
 from rrn.tasks.ages.data import AGES, PERSONS, Questions, sample
 from rrn.tasks.ages.experiment import AgesExperiment, make
 from rrn.tasks.ages.model import FREQUENCIES, PaperAges, angles, as_batch
-from rrn.tasks.ages.presets import AgesPreset, PaperAgesPreset
+from rrn.tasks.ages.presets import LAST_LEVEL, AgesPreset, PaperAgesPreset
 from rrn.training.experiment import Batch, Carry, Shard, seeded
 
 
@@ -169,3 +169,5 @@ def test_the_papers_network_begins_with_few_people() -> None:
         assert furthest.any() == (levels[-1] == 3)
     assert set(levels) == {0, 1, 2, 3}
     assert 0.7 < np.mean(np.array(levels) == 3) < 0.97
+    assert make(small("ages-paper", level=7)).sample(seeded(0, 1, 0))["facts"].shape == (6, PERSONS, 4)
+    assert len(data.LEVELS) - 1 == LAST_LEVEL

@@ -84,6 +84,11 @@ class PaperAgesExperiment(AgesExperiment):
 
     furthest = len(data.LEVELS) - 1
 
+    def __init__(self, preset: PaperAgesPreset) -> None:
+        super().__init__(preset)
+        if preset.curriculum:
+            self.curriculum.longest = preset.level
+
     def sample(self, rng: np.random.Generator) -> Batch:
         if not self.preset.curriculum:
             return super().sample(rng)

@@ -5,7 +5,10 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rrn.presets import PAPERS_OPTIMIZER, CurriculumPreset, Dropped, Range, Weight, Width
+from rrn.presets import PAPERS_OPTIMIZER, CurriculumPreset, Dropped, Needs, Range, Weight, Width
+
+
+LAST_LEVEL = 13
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +32,9 @@ class PaperAgesPreset(AgesPreset):
     """ReLU layers of each MLP."""
     dropout: Dropped = 0.0
     """Share dropped in the last two layers of r."""
+    level: Annotated[int, Range(least=0, most=LAST_LEVEL), Needs("curriculum")] = 0
+    """Where the curriculum begins, for weights that have come so far: from 0 (one person) by 7 (eight people, one
+    difference) to 13 (seven differences)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +67,7 @@ KINDS = (PaperAgesPreset, BeliefsPreset, TurningPreset)
 _PAPER = PaperAgesPreset(
     name="ages-paper",
     about="Age arithmetic as in the paper's appendix: one-hot numbers, 3-layer MLPs of 128 units, an LSTM. Stories "
-    "of one and two people first. Grown: --layers 1 --lr 2e-3 --pass-mark 0.5, then --start-from its weights.",
+    "of one and two people first. Grown: --layers 1 --lr 2e-3 --pass-mark 0.5, then --start-from its weights --level 7.",
     hidden=128,
     steps=8,
     batch_size=64,
