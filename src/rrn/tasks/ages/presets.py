@@ -7,7 +7,6 @@ import tyro
 
 from rrn.presets import PAPERS_OPTIMIZER, CurriculumPreset, Dropped, Needs, Range, Weight, Width
 
-
 LAST_LEVEL = 13
 
 
@@ -67,7 +66,7 @@ KINDS = (PaperAgesPreset, BeliefsPreset, TurningPreset)
 _PAPER = PaperAgesPreset(
     name="ages-paper",
     about="Age arithmetic as in the paper's appendix: one-hot numbers, 3-layer MLPs of 128 units, an LSTM. Stories "
-    "of one and two people first. Grown: --layers 1 --lr 2e-3 --pass-mark 0.5, then --start-from its weights --level 7.",
+    "of one and two people first. Grown: --layers 1 --lr 2e-3 --pass-mark 0.5, then --start-from it and --level 7.",
     hidden=128,
     steps=8,
     batch_size=64,
