@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from rrn import tasks
 from rrn.errors import InputError
 from rrn.tasks.babi import experiment as module
-from rrn.tasks.babi.data import write_babi
+from rrn.tasks.babi.data import EndlessQuestions, write_babi
 from rrn.tasks.babi.experiment import BabiExperiment, pointer_loss
 from rrn.tasks.babi.presets import BabiPreset
 from rrn.training.experiment import Shard, seeded
@@ -162,6 +162,22 @@ def test_of_official_questions_too_few_are_seen_at_a_time_until_a_task_is_unders
     assert seen[0] == seen[2]
     assert seen[0].isdisjoint(seen[3])
     assert seen[0] & seen[6]  # the third pool begins at question 100 of 120, and goes on with the first
+
+
+def test_short_stories_come_first_if_asked_for() -> None:
+    experiment = small(tasks=(1, 3), short_first=True)
+    pool = EndlessQuestions(0, (1, 3), experiment.table).take(200)
+    experiment.pool, experiment.drawn = pool, 1
+    few = experiment.sample(seeded(0))
+    lengths = {task: np.sort(pool.ends[rows] - pool.starts[rows]) for task, rows in pool.rows_by_task.items()}
+    for task, facts in zip(few["tasks"].tolist(), few["fact_counts"].tolist(), strict=True):
+        assert facts <= lengths[task][19]
+    for _ in range(200):
+        experiment.observe({"asked_1": 0.5, "wrong_1": 0.1, "asked_3": 0.5, "wrong_3": 0.4})
+    assert experiment.shortest == {1: 1.0, 3: 0.1}
+    again = small(tasks=(1, 3), short_first=True)
+    again.restore(experiment.position())
+    assert again.shortest == experiment.shortest
 
 
 def test_unknown_tasks_are_named() -> None:

@@ -205,9 +205,10 @@ class EncodedQuestions:
         size: int,
         max_facts: int = MAX_FACTS,
         task_weights: Mapping[int, float] | None = None,
+        shortest: Mapping[int, float] | None = None,
     ) -> Batch:
         """A random batch with replacement: for each question a task drawn by weight (all alike if none are given),
-        then a question of that task."""
+        then a question of that task: of those with the fewest facts, if their share of the task's is given."""
         tasks = list(self.rows_by_task)
         weights = np.array([1.0 if task_weights is None else task_weights.get(task, 0.0) for task in tasks])
         if weights.sum() <= 0:
@@ -215,12 +216,22 @@ class EncodedQuestions:
         sizes = np.array([len(self.rows_by_task[task]) for task in tasks])
         first = np.cumsum(sizes) - sizes
         drawn = rng.choice(len(tasks), size=size, p=weights / weights.sum())
-        within = (rng.random(size) * sizes[drawn]).astype(np.int64)
-        return self.batch(self._rows_in_task_order[first[drawn] + within], max_facts)
+        if shortest is None:
+            within = (rng.random(size) * sizes[drawn]).astype(np.int64)
+            return self.batch(self._rows_in_task_order[first[drawn] + within], max_facts)
+        among = np.ceil(sizes * [shortest[task] for task in tasks])
+        within = (rng.random(size) * among[drawn]).astype(np.int64)
+        return self.batch(self._rows_by_length[first[drawn] + within], max_facts)
 
     @cached_property
     def _rows_in_task_order(self) -> np.ndarray:
         return np.concatenate(list(self.rows_by_task.values()))
+
+    @cached_property
+    def _rows_by_length(self) -> np.ndarray:
+        """In the order of the tasks, within each those with the fewest facts first."""
+        facts = self.ends - self.starts
+        return np.concatenate([rows[np.argsort(facts[rows], kind="stable")] for rows in self.rows_by_task.values()])
 
 
 def encode(stories: Iterable[Story] | Mapping[int, Iterable[Story]], table: SentenceTable) -> EncodedQuestions:

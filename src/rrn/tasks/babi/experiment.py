@@ -25,6 +25,10 @@ UNDERSTOOD = 0.2
 """The running error below which a task counts as understood."""
 POOL_UPDATES = 300
 """Updates that draw from one pool before the next takes its place."""
+SHORTEST = 0.1
+"""With --short-first: the share of a task's questions, those with the fewest facts, that it begins with."""
+LONGER_BELOW = 1 / 3
+"""The running error below which it takes twice as many."""
 VALIDATION = 200
 """Generated questions of each task to validate on."""
 MEMORY = 0.97
@@ -43,6 +47,8 @@ class BabiExperiment(Experiment[BabiPreset]):
             raise InputError(f"--tasks: expected some of 1 to 20, got {', '.join(map(str, unknown)) or 'none'}")
         self.table = SentenceTable()
         self.errors = dict.fromkeys(preset.tasks, 1.0)
+        self.shortest = dict.fromkeys(preset.tasks, SHORTEST if preset.short_first else 1.0)
+        """The share of each task's questions that are drawn, those with the fewest facts."""
         self.drawn = 0
         self.pool: EncodedQuestions | None = None
         self.pooled = dict.fromkeys(preset.tasks, POOL)
@@ -76,7 +82,8 @@ class BabiExperiment(Experiment[BabiPreset]):
             else:
                 self.pool = self._questions(stream=2 + turn).take(self.pooled)  # 0 and 1 are to test and to validate on
         self.drawn += 1
-        return as_batch(self.pool.sample(rng, preset.batch_size, preset.max_facts, weights), self.table)
+        shortest = self.shortest if preset.short_first else None
+        return as_batch(self.pool.sample(rng, preset.batch_size, preset.max_facts, weights, shortest), self.table)
 
     def _weights(self) -> dict[int, float]:
         """The share of the questions that each task gets."""
@@ -111,14 +118,19 @@ class BabiExperiment(Experiment[BabiPreset]):
             if asked:
                 keep = MEMORY ** (asked * self.preset.batch_size)
                 self.errors[task] = max(keep * before + (1 - keep) * wrong / asked, LEAST_ERROR)
+            if self.shortest[task] < 1 and self.errors[task] < LONGER_BELOW:
+                self.shortest[task], self.errors[task] = min(1.0, 2 * self.shortest[task]), 1.0
 
     def position(self) -> dict[str, float]:
         errors = {f"error_{task}": error for task, error in self.errors.items()}
-        return {"drawn": self.drawn} | errors | {f"pooled_{task}": float(n) for task, n in self.pooled.items()}
+        shortest = {f"shortest_{task}": share for task, share in self.shortest.items()}
+        pooled = {f"pooled_{task}": float(n) for task, n in self.pooled.items()}
+        return {"drawn": self.drawn} | errors | pooled | shortest
 
     def restore(self, position: dict[str, float]) -> None:
         self.drawn = int(position["drawn"])
         self.errors = {task: position[f"error_{task}"] for task in self.errors}
+        self.shortest = {task: position.get(f"shortest_{task}", 1.0) for task in self.shortest}
         self.pooled = {task: int(position.get(f"pooled_{task}", POOL)) for task in self.pooled}
 
     def validate(self, network: nn.Module) -> dict[str, float]:

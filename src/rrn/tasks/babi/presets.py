@@ -27,6 +27,9 @@ class BabiPreset(Preset):
     """Facts kept before a question, the last ones."""
     by_error: Share = 0.0
     """Share of the questions drawn from tasks in proportion to their running error; the rest from all tasks alike."""
+    short_first: bool = False
+    """Begin with the tenth of each task's questions that have the fewest facts, and take twice as many whenever the
+    task's running error has fallen below a third."""
     data: Path | None = None
     """A folder or archive of official files to train on. Unset: generated questions, ever new."""
     tasks: Annotated[tuple[int, ...], Range(least=1, most=20)] = tuple(range(1, 21))
@@ -109,6 +112,7 @@ _PAPER = PaperPreset(
     hidden=128,
     dropout=0.5,
     by_error=0.5,
+    short_first=True,
     steps=3,
     batch_size=64,
     updates=1_000_000,
@@ -165,6 +169,7 @@ PRESETS = (
         name="babi-paper-original",
         about="The paper's network with the paper's own hyperparameters: for a GPU, and days.",
         by_error=0.0,
+        short_first=False,
         batch_size=512,
         updates=5_000_000,
         minutes=None,
