@@ -199,8 +199,9 @@ class NeighbourTable(Graph):
         return weights.expand(*self.edge_shape, -1).transpose(1, 2) @ gathered
 
     def ends(self) -> tuple[Tensor, Tensor, Tensor]:
-        places = torch.arange(self.table.numel(), device=self.table.device)
-        return self.table.flatten(), places // self.table.shape[1], places
+        nodes, degree = self.table.shape
+        receivers = torch.arange(nodes, device=self.table.device).repeat_interleave(degree)
+        return self.table.flatten(), receivers, torch.arange(nodes * degree, device=self.table.device)
 
     def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[NeighbourTable, Tensor | None]":
         number = torch.where(nodes, nodes.cumsum(0) - 1, -1)

@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from rrn import EdgeList, NeighbourTable
-from rrn.engines import chunked
+from rrn.compiled import COMPILED
+from rrn.engines import chunked, fused, passes
 from rrn.graphs import Graph
+from rrn.messages import hidden_sums
 
 
 @pytest.mark.parametrize("layers", [0, 1, 2])
@@ -29,14 +31,45 @@ def test_gradients_agree_with_finite_differences(kind: str, layers: int, monkeyp
 
 def test_chunks_cover_every_edge_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunked, "CHUNK_FLOATS", 30)
-    edges = torch.randint(9, (2, 23))
-    chunks = chunked._chunks(EdgeList(edges, 9), 5)
-    assert [len(chunk.senders) for chunk in chunks] == [6, 6, 6, 5]
-    assert torch.cat([chunk.senders for chunk in chunks]).tolist() == edges[0].tolist()
-    table = torch.randint(9, (9, 2))
-    chunks = chunked._chunks(NeighbourTable(table), 5)
-    assert torch.cat([chunk.senders for chunk in chunks]).tolist() == table.flatten().tolist()
-    assert [chunk.edges for chunk in chunks] == [slice(0, 3), slice(3, 6), slice(6, 9)]
+    graph, nodes = EdgeList(torch.randint(9, (2, 23)), 9), torch.randn(9, 5)
+    first = chunked._FirstLayer(nodes, nodes, None, graph)
+    assert list(first.chunks()) == [slice(0, 6), slice(6, 12), slice(12, 18), slice(18, 23)]
+    z = torch.cat([first.of(chunk).clone() for chunk in first.chunks()])
+    torch.testing.assert_close(z, graph.pair(nodes, nodes).relu())
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("terms", [True, False])
+@pytest.mark.parametrize("layers", [0, 1, 2, 3])
+@pytest.mark.parametrize("kind", ["edges", "table"])
+def test_values_and_gradients_are_those_of_the_plain_form(
+    kind: str, layers: int, terms: bool, dtype: torch.dtype, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In compiled code and in torch, whether or not the tensors lie in one piece."""
+    if compiled and not COMPILED:
+        pytest.skip("numba is not installed")
+    monkeypatch.setattr(chunked, "COMPILED", compiled)
+    monkeypatch.setattr(chunked, "PASSES", fused if compiled else passes)
+    monkeypatch.setattr(chunked, "CHUNK_FLOATS", 300)
+    graph: Graph = EdgeList(torch.randint(11, (2, 70)), 11)
+    if kind == "table":
+        graph = NeighbourTable(torch.randint(11, (11, 6)))
+    both = torch.randn(11, 36, dtype=dtype, requires_grad=True)
+    edge_term = torch.randn(*graph.edge_shape, 18, dtype=dtype, requires_grad=True) if terms else None
+    pairs = [
+        [torch.randn(*shape, dtype=dtype, requires_grad=True) for shape in ((18, 18), (18,))] for _ in range(layers)
+    ]
+    leaves = [both, *(parameter for pair in pairs for parameter in pair), *([edge_term] if terms else [])]
+    found = []
+    for sums in (chunked.summed_hidden_layers, hidden_sums):
+        total = sums(*both.split(18, dim=1), edge_term, graph, [(weight, bias) for weight, bias in pairs])
+        found.append([total, *torch.autograd.grad((total * torch.linspace(-1, 1, 18, dtype=dtype)).sum(), leaves)])
+        with torch.no_grad():
+            found[-1].append(sums(*both.split(18, dim=1), edge_term, graph, [(weight, bias) for weight, bias in pairs]))
+    for ours, plainly in zip(*found, strict=True):
+        size = float(plainly.detach().abs().max())
+        torch.testing.assert_close(ours, plainly, rtol=0, atol=size * (1e-5 if dtype == torch.float32 else 1e-13))
 
 
 @pytest.mark.parametrize("products", [0, 1, 2])

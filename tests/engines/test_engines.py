@@ -185,6 +185,14 @@ def test_engines_step_aside() -> None:
         assert not engines.ENGINES["chunked"].fits(plain, given, plain.init_state(given))
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_half_precision_is_left_to_plain(layers: int) -> None:
+    network = RRN(3, 6, 2, message_layers=layers, update_layers=layers).bfloat16()
+    x = torch.randn(4, 3).bfloat16()
+    assert not list(fitting(network, x, EdgeList(torch.tensor([[0], [1]]), 4), None, network.init_state(x)))
+    network(x, torch.tensor([[0], [1]]), steps=2).sum().backward()
+
+
 def test_the_fastest_that_fits_is_chosen() -> None:
     network = RRN(3, 6, 2)
     given = network.prepare(torch.randn(4, 3), torch.tensor([[0], [1]]))

@@ -2,18 +2,20 @@
 
 On a CPU the time of a message step goes into moving edge tensors through memory, not into arithmetic. So the edges
 are taken in chunks small enough for the cache, forward and backward. For the backward pass only what costs a matrix
-product is kept; the first layer, the largest in the plain form, is computed again there.
+product is kept, of the last layer only where it is not 0; the first layer, the largest in the plain form, is computed
+again there. What lies between the products is `rrn.engines.fused`, or `rrn.engines.passes` where numba is missing.
 """
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from rrn.engines import lstm
+from rrn.compiled import COMPILED
+from rrn.engines import fused, lstm, passes
 from rrn.engines.engine import Engine, differentiable_gradients, if_recorded, on_a_cpu
 from rrn.graphs import EdgeList, Graph, NeighbourTable
 from rrn.messages import Layers, MLPMessage, hidden_sums
@@ -23,8 +25,10 @@ from rrn.updates import State
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
 
-CHUNK_FLOATS = 400_000
-"""Numbers in one edge tensor of a chunk: a handful of such tensors stay in a core's second-level cache."""
+PASSES = fused if COMPILED else passes
+
+CHUNK_FLOATS = 130_000
+"""Numbers in one edge tensor of a chunk, for each thread: two such tensors fill a core's second-level cache."""
 
 
 class MessageEngine(Engine):
@@ -79,43 +83,32 @@ def summed_hidden_layers(
     return _SummedHiddenLayers.apply(source, target, edge_term, graph, *flat)
 
 
-@dataclass
-class _Chunk:
-    """Some edges: their senders, their receivers, and how edges and receivers relate.
+class _FirstLayer:
+    """relu(source_i + target_j + edge_term_ij), a chunk of edges at a time; and three buffers of a chunk, of which it
+    uses the first."""
 
-    ``receivers`` is a slice of nodes that hear from the same number of senders each (`NeighbourTable`), or the
-    receiver of every edge.
-    """
+    def __init__(self, source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph) -> None:
+        self.edges, self.width = math.prod(graph.edge_shape), source.shape[1]
+        terms = source.new_empty(0, self.width) if edge_term is None else edge_term.reshape(-1, self.width)
+        self.given = [_view(part) for part in (source, target)]
+        self.terms, self.senders, self.receivers = (_view(part) for part in (terms, *graph.ends()[:2]))
+        self.size = max(1, min(CHUNK_FLOATS * torch.get_num_threads() // self.width, self.edges))
+        self.buffers = [source.new_empty(self.size, self.width) for _ in range(3)]
 
-    edges: slice
-    rows: slice
-    senders: Tensor
-    receivers: slice | Tensor
+    def chunks(self) -> Iterator[slice]:
+        for low in range(0, self.edges, self.size):
+            yield slice(low, min(low + self.size, self.edges))
 
-
-def _chunks(graph: Graph, width: int) -> list[_Chunk]:
-    if isinstance(graph, NeighbourTable):
-        nodes, degree = graph.table.shape
-        size = max(1, CHUNK_FLOATS // (width * degree))
-        spans = [slice(low, min(low + size, nodes)) for low in range(0, nodes, size)]
-        rows = [slice(degree * span.start, degree * span.stop) for span in spans]
-        return [_Chunk(span, row, graph.table[span].flatten(), span) for span, row in zip(spans, rows, strict=True)]
-    assert isinstance(graph, EdgeList)
-    count, size = graph.edge_shape[0], max(1, CHUNK_FLOATS // width)
-    spans = [slice(low, min(low + size, count)) for low in range(0, count, size)]
-    return [_Chunk(span, span, graph.source[span], graph.target[span]) for span in spans]
+    def of(self, chunk: slice) -> Tensor:
+        z = self.buffers[0][: chunk.stop - chunk.start]
+        PASSES.first_layer(*self.given, self.terms[chunk], self.senders[chunk], self.receivers[chunk], _view(z))
+        return z
 
 
-def _first_layer(chunk: _Chunk, source: Tensor, target: Tensor, edge_term: Tensor | None, buffer: Tensor) -> Tensor:
-    z = torch.index_select(source, 0, chunk.senders, out=buffer[: len(chunk.senders)])
-    if isinstance(chunk.receivers, slice):
-        receivers = target[chunk.receivers]
-        z.view(len(receivers), -1, z.shape[1]).add_(receivers[:, None])
-    else:
-        z += target.index_select(0, chunk.receivers)
-    if edge_term is not None:
-        z += edge_term[chunk.edges].reshape(z.shape)
-    return z.relu_()
+def _view(tensor: Tensor) -> Any:
+    """What a pass over edges takes: of a contiguous tensor, its own memory."""
+    tensor = tensor.detach().contiguous()
+    return tensor.numpy() if COMPILED else tensor
 
 
 class _SummedHiddenLayers(torch.autograd.Function):
@@ -124,25 +117,23 @@ class _SummedHiddenLayers(torch.autograd.Function):
         ctx: Any, source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph, *flat: Tensor
     ) -> Tensor:
         ctx.graph = graph
-        width = source.shape[1]
-        learning = any(ctx.needs_input_grad)
-        edges = math.prod(graph.edge_shape)
-        kept = [source.new_empty(edges, width) for _ in range(len(flat) // 2)] if learning else []
+        first = _FirstLayer(source, target, edge_term, graph)
+        kept = []
+        if flat and any(ctx.needs_input_grad):
+            kept = [source.new_empty(first.edges, first.width) for _ in flat[2::2]]
+            kept.append(source.new_empty(first.edges, first.width, dtype=torch.bool if COMPILED else None))
         ctx.save_for_backward(source, target, edge_term, *flat, *kept)
-        chunks = _chunks(graph, width)
-        total = source.new_zeros(graph.num_nodes, width)
-        rows = max((len(c.senders) for c in chunks), default=0)
-        buffers = [source.new_empty(rows, width) for _ in range(2 if flat else 1)]
-        for chunk in chunks:
-            z = _first_layer(chunk, source, target, edge_term, buffers[0])
-            for index in range(0, len(flat), 2):
-                out = kept[index // 2][chunk.rows] if learning else buffers[(index // 2 + 1) % 2][: len(z)]
-                z = torch.addmm(flat[index + 1], z, flat[index].T, out=out).relu_()
-            if isinstance(chunk.receivers, slice):
-                into = total[chunk.receivers]
-                torch.sum(z.view(len(into), -1, width), dim=1, out=into)
-            else:
-                total.index_add_(0, chunk.receivers, z)
+        total = source.new_zeros(graph.num_nodes, first.width)
+        into, shown = _view(total), _view(kept[-1] if kept else source[:0])
+        for chunk in first.chunks():
+            z = first.of(chunk)
+            for index in range(len(flat) // 2):
+                if index:
+                    z.relu_()
+                whole = kept and kept[index].dtype == z.dtype
+                out = kept[index][chunk] if whole else first.buffers[1 + index % 2][: len(z)]
+                z = torch.addmm(flat[2 * index + 1], z, flat[2 * index].T, out=out)
+            PASSES.collect(_view(z), first.receivers[chunk], into, shown[chunk])
         return total
 
     @staticmethod
@@ -154,45 +145,26 @@ class _SummedHiddenLayers(torch.autograd.Function):
             inputs = source, target, edge_term, *flat
             found = differentiable_gradients(_plain, inputs, graph=graph, gradient=gradient)
             return *found[:3], None, *found[3:]
-        width = source.shape[1]
-        chunks = _chunks(graph, width)
-        to_source, to_target = torch.zeros_like(source), torch.zeros_like(target)
-        to_edges = None if edge_term is None else torch.empty_like(edge_term)
+        first = _FirstLayer(source, target, edge_term, graph)
+        to_source, to_target = (source.new_zeros(graph.num_nodes, first.width) for _ in range(2))
+        to_terms = source.new_empty(0 if edge_term is None else first.edges, first.width)
         to_flat = [torch.zeros_like(parameter) for parameter in flat]
-        rows = max((len(c.senders) for c in chunks), default=0)
-        first = source.new_empty(rows, width)
-        flows = [source.new_empty(rows, width) for _ in range(2)]
-        for chunk in chunks:
-            count = len(chunk.senders)
-            layers = [_first_layer(chunk, source, target, edge_term, first), *(layer[chunk.rows] for layer in kept)]
-            if isinstance(chunk.receivers, slice):
-                arrived = gradient[chunk.receivers]
-                flow = flows[0][:count]
-                flow.view(len(arrived), -1, width).copy_(arrived[:, None].expand(-1, count // len(arrived), -1))
-            else:
-                flow = torch.index_select(gradient, 0, chunk.receivers, out=flows[0][:count])
-            flow = _through_relu(flow, layers[-1])
-            for index in range(len(flat) - 2, -1, -2):
-                below = layers[index // 2]
-                to_flat[index].addmm_(flow.T, below)
-                to_flat[index + 1] += flow.sum(0)
-                other = flows[1] if flow.data_ptr() == flows[0].data_ptr() else flows[0]
-                flow = _through_relu(torch.mm(flow, flat[index], out=other[:count]), below)
-            to_source.index_add_(0, chunk.senders, flow)
-            if isinstance(chunk.receivers, slice):
-                into = to_target[chunk.receivers]
-                torch.sum(flow.view(len(into), -1, width), dim=1, out=into)
-            else:
-                to_target.index_add_(0, chunk.receivers, flow)
-            if to_edges is not None:
-                to_edges[chunk.edges] = flow.view_as(to_edges[chunk.edges])
+        arriving, leaving = _view(gradient), [_view(part) for part in (to_source, to_target)]
+        to_term, to_biases = _view(to_terms), [_view(bias) for bias in to_flat[1::2] or [source.new_empty(first.width)]]
+        for chunk in first.chunks():
+            senders, receivers = first.senders[chunk], first.receivers[chunk]
+            layers = [first.of(chunk), *(layer[chunk] for layer in kept)]
+            flow, other = (buffer[: len(layers[0])] for buffer in first.buffers[1:])
+            PASSES.spread(arriving, receivers, _view(layers[-1]), _view(flow), to_biases[-1])
+            for index in reversed(range(len(kept))):
+                to_flat[2 * index].addmm_(flow.T, layers[index])
+                flow, other = torch.mm(flow, flat[2 * index], out=other), flow
+                if index:
+                    PASSES.through_relu(_view(flow), _view(layers[index]), to_biases[index - 1])
+            PASSES.to_ends(_view(flow), _view(layers[0]), senders, receivers, *leaving, to_term[chunk])
+        to_edges = None if edge_term is None else to_terms.view_as(edge_term)
         return to_source, to_target, to_edges, None, *to_flat
 
 
 def _plain(source: Tensor, target: Tensor, edge_term: Tensor | None, *flat: Tensor, graph: Graph) -> Tensor:
     return hidden_sums(source, target, edge_term, graph, list(zip(flat[::2], flat[1::2], strict=True)))
-
-
-def _through_relu(flow: Tensor, activation: Tensor) -> Tensor:
-    """The gradient before a ReLU from the one behind it, in place."""
-    return torch.ops.aten.threshold_backward.grad_input(flow, activation, 0, grad_input=flow)

@@ -54,16 +54,19 @@ def if_recorded(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def on_a_cpu(*tensors: Tensor | None) -> bool:
-    """Whether hand-written derivatives apply: real numbers on a CPU, not traced, not transformed by torch.func."""
+    """Whether hand-written derivatives apply: float32 or float64 on a CPU, not traced nor transformed by torch.func."""
     present = [tensor for tensor in tensors if tensor is not None]
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.is_autocast_enabled("cpu"):
         return False
     if torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack() > 0:
         return False
-    return all(tensor.device.type == "cpu" and type(tensor) in _ORDINARY for tensor in present)
+    ordinary = all(tensor.device.type == "cpu" and type(tensor) in _ORDINARY for tensor in present)
+    return ordinary and all(tensor.dtype in _IN_NUMPY for tensor in present)
 
 
 _ORDINARY = (Tensor, torch.nn.Parameter)
+_IN_NUMPY = (torch.float32, torch.float64)
+"""Compiled code knows neither bfloat16 nor, everywhere, float16."""
 
 
 def differentiable_gradients(

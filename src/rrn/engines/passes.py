@@ -1,0 +1,47 @@
+"""What is done to some edges before, between and after the matrix products of f's hidden layers.
+
+``senders`` and ``receivers`` are the ends of these edges. Without edge terms, ``terms`` has no rows. Gradients are
+added to what they are given. `rrn.engines.fused` has the same functions in compiled code.
+"""
+
+import torch
+from torch import Tensor
+
+
+def first_layer(source: Tensor, target: Tensor, terms: Tensor, senders: Tensor, receivers: Tensor, out: Tensor) -> None:
+    """relu(source_i + target_j + term_ij) of every edge."""
+    torch.index_select(source, 0, senders, out=out).add_(target.index_select(0, receivers))
+    (out.add_(terms) if len(terms) else out).relu_()
+
+
+def collect(z: Tensor, receivers: Tensor, total: Tensor, shown: Tensor) -> None:
+    """Add relu(z) to the receivers. It is left in z; in compiled code, ``shown`` says where it is not 0 instead."""
+    total.index_add_(0, receivers, z.relu_())
+
+
+def spread(gradient: Tensor, receivers: Tensor, shown: Tensor, flow: Tensor, to_bias: Tensor) -> None:
+    """`collect` backwards: ``flow`` becomes the gradient of z."""
+    through_relu(torch.index_select(gradient, 0, receivers, out=flow), shown, to_bias)
+
+
+def through_relu(flow: Tensor, z: Tensor, to_bias: Tensor) -> None:
+    """``flow``, the gradient behind a ReLU, becomes the one before it."""
+    torch.ops.aten.threshold_backward.grad_input(flow, z, 0, grad_input=flow)
+    to_bias += flow.sum(0)
+
+
+def to_ends(
+    flow: Tensor,
+    z: Tensor,
+    senders: Tensor,
+    receivers: Tensor,
+    to_source: Tensor,
+    to_target: Tensor,
+    to_terms: Tensor,
+) -> None:
+    """`first_layer` backwards, z being what it gave."""
+    torch.ops.aten.threshold_backward.grad_input(flow, z, 0, grad_input=flow)
+    to_source.index_add_(0, senders, flow)
+    to_target.index_add_(0, receivers, flow)
+    if len(to_terms):
+        to_terms.copy_(flow)
