@@ -1,7 +1,6 @@
 """The usual Sudoku, 9 x 9, searched with bit masks: compiled where numba is installed, plain Python where it is not.
 
-Both run this same source and give the same bytes; so everything here is integer arithmetic that stays below 2^63, on
-flat work arrays (numpy arrays when compiled, lists when not, which are faster to index in plain Python).
+Both run this same source and give the same bytes: see `rrn.integers`.
 
 The representation: for each digit d and each band b of three rows, ``candidates[3 * d + b]`` has 27 bits, one per cell
 of the band (bit 9 * row + column), set while the digit is still possible there. In these masks a digit's places in a
@@ -13,32 +12,14 @@ table of 512 entries.
 from itertools import permutations
 from typing import Any
 
-import numpy as np
-
-from rrn.compiled import COMPILED, compiled
-
-
-def _table(values: list[int]) -> Any:
-    return np.array(values, dtype=np.int64) if COMPILED else values
-
-
-@compiled
-def _compiled_integers(count: int) -> Any:
-    return np.zeros(count, dtype=np.int64)
-
-
-def _listed_integers(count: int) -> Any:
-    return [0] * count
-
-
-integers = _compiled_integers if COMPILED else _listed_integers
+from rrn.compiled import compiled
+from rrn.constraints.search import UNKNOWN
+from rrn.integers import UNLIMITED, count_bits, draw, integers, nth_bit, shuffle, table
 
 BAND = (1 << 27) - 1
 ROW = (1 << 9) - 1
 COLUMN = 1 | 1 << 9 | 1 << 18
 CONTRADICTION, SOLVED, OPEN = 0, 1, 2
-UNKNOWN = -1
-UNLIMITED = 1 << 62
 
 
 def _boxes_of_row(row: int) -> int:
@@ -61,10 +42,10 @@ def _cells_of_minirows(minirows: int) -> int:
     return sum(7 << 3 * minirow for minirow in range(9) if minirows >> minirow & 1)
 
 
-BOXES_OF_ROW = _table([_boxes_of_row(row) for row in range(512)])
-WITHIN_PERMUTATIONS = _table([_within_permutations(places) for places in range(512)])
-CELLS_OF_MINIROWS = _table([_cells_of_minirows(minirows) for minirows in range(512)])
-SINGLE_IN_ROW = _table([row if row.bit_count() == 1 else 0 for row in range(512)])
+BOXES_OF_ROW = table([_boxes_of_row(row) for row in range(512)])
+WITHIN_PERMUTATIONS = table([_within_permutations(places) for places in range(512)])
+CELLS_OF_MINIROWS = table([_cells_of_minirows(minirows) for minirows in range(512)])
+SINGLE_IN_ROW = table([row if row.bit_count() == 1 else 0 for row in range(512)])
 
 
 STARTS, PATIENCE, MOST_IN_COMMON = 30, 3000, 16
@@ -186,38 +167,6 @@ def _propagate(candidates: Any, settled: Any) -> int:
 
 
 @compiled
-def _draw(random: Any, below: int) -> int:
-    """A number from 0 to below - 1 by Marsaglia's xorshift128; ``random`` is its state, four words of 32 bits."""
-    mixed = random[0] ^ (random[0] << 11 & 0xFFFFFFFF)
-    random[0], random[1], random[2] = random[1], random[2], random[3]
-    random[3] = random[3] ^ random[3] >> 19 ^ mixed ^ mixed >> 8
-    return random[3] * below >> 32
-
-
-@compiled
-def _shuffle(numbers: Any, start: int, stop: int, random: Any) -> None:
-    for last in range(stop - 1, start, -1):
-        other = start + _draw(random, last + 1 - start)
-        numbers[last], numbers[other] = numbers[other], numbers[last]
-
-
-@compiled
-def _nth_bit(bits: int, which: int) -> int:
-    for _ in range(which):
-        bits &= bits - 1
-    return bits & -bits
-
-
-@compiled
-def _count_bits(bits: int) -> int:
-    count = 0
-    while bits:
-        bits &= bits - 1
-        count += 1
-    return count
-
-
-@compiled
 def _choose(candidates: Any, random: Any, at_random: bool) -> tuple[int, int]:
     """Where to guess: (index into candidates, bit) of a digit in a cell with the fewest candidates left.
 
@@ -238,14 +187,14 @@ def _choose(candidates: Any, random: Any, at_random: bool) -> tuple[int, int]:
             size, cells = 3, thrice & ~four_times
         else:
             size, cells = 4, four_times
-        if cells and (size < best_size or (at_random and size == best_size and _draw(random, band + 1) == 0)):
+        if cells and (size < best_size or (at_random and size == best_size and draw(random, band + 1) == 0)):
             best_band, best_cells, best_size = band, cells, size
-    cell = _nth_bit(best_cells, _draw(random, _count_bits(best_cells)) if at_random else 0)
+    cell = nth_bit(best_cells, draw(random, count_bits(best_cells)) if at_random else 0)
     possible = 0
     for digit in range(9):
         if candidates[3 * digit + best_band] & cell:
             possible |= 1 << digit
-    chosen = _nth_bit(possible, _draw(random, _count_bits(possible)) if at_random else 0)
+    chosen = nth_bit(possible, draw(random, count_bits(possible)) if at_random else 0)
     for digit in range(9):
         if chosen == 1 << digit:
             return 3 * digit + best_band, cell
@@ -341,7 +290,7 @@ def _fill(grid: Any, work: Any) -> None:
     for box in range(3):
         for place in range(9):
             digits[place] = place + 1
-        _shuffle(digits, 0, 9, work[3])
+        shuffle(digits, 0, 9, work[3])
         for place in range(9):
             grid[30 * box + 9 * (place // 3) + place % 3] = digits[place]
     _count(grid, 1, True, work)
@@ -365,6 +314,27 @@ def _dig(puzzle: Any, order: Any, work: Any) -> None:
 
 
 @compiled
+def _begin(seed: Any) -> tuple[Any, Any]:
+    """What a search works on, its random numbers begun with a seed, four words of 32 bits, not all zero; and the cells
+    in order."""
+    work, order = _work(), integers(81)
+    for word in range(4):
+        work[3][word] = int(seed[word])
+    for cell in range(81):
+        order[cell] = cell
+    return work, order
+
+
+@compiled
+def _make(solution: Any, puzzle: Any, order: Any, work: Any) -> None:
+    """A random solved grid, and a minimal puzzle of it; ``order`` is shuffled."""
+    _fill(solution, work)
+    puzzle[:] = solution
+    shuffle(order, 0, 81, work[3])
+    _dig(puzzle, order, work)
+
+
+@compiled
 def solve_all(puzzles: Any, limit: int, most_guesses: int, solutions: Any, counts: Any, guesses: Any) -> None:
     """For each puzzle (n, 81) the number of solutions, up to ``limit``, the first one found, and the guesses made."""
     work, nothing = _work(), integers(0)
@@ -378,21 +348,13 @@ def solve_all(puzzles: Any, limit: int, most_guesses: int, solutions: Any, count
 
 @compiled
 def generate_all(seeds: Any, fewest_extra: int, most_extra: int, puzzles: Any, solutions: Any) -> None:
-    """One minimal puzzle with extra givens for each seed (n, 4), four words of 32 bits, not all zero."""
-    work, grid, puzzle, order = _work(), integers(81), integers(81), integers(81)
-    random = work[3]
+    """One minimal puzzle with extra givens for each seed (n, 4)."""
+    grid, puzzle = integers(81), integers(81)
     for number in range(len(seeds)):
-        for word in range(4):
-            random[word] = int(seeds[number, word])
-        _fill(grid, work)
-        for cell in range(81):
-            order[cell] = cell
-        puzzle[:] = grid
-        _shuffle(order, 0, 81, random)
-        _dig(puzzle, order, work)
-
-        extra = fewest_extra + _draw(random, most_extra - fewest_extra + 1)
-        _shuffle(order, 0, 81, random)
+        work, order = _begin(seeds[number])
+        _make(grid, puzzle, order, work)
+        extra = fewest_extra + draw(work[3], most_extra - fewest_extra + 1)
+        shuffle(order, 0, 81, work[3])
         for step in range(81):
             cell = order[step]
             if extra and puzzle[cell] == 0:
@@ -457,17 +419,12 @@ def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
     hard as the level are kept, if they have few givens in common with those kept before. The walk ends when ``puzzles``
     (most, 81) is full, or after PATIENCE steps were tried since one was kept.
     """
-    work, puzzle, current, base = _work(), integers(81), integers(81), integers(81)
-    order, lone, random = integers(81), integers(729), work[3]
-    for word in range(4):
-        random[word] = int(seed[word])
-    for cell in range(81):
-        order[cell] = cell
+    work, order = _begin(seed)
+    puzzle, current, base = integers(81), integers(81), integers(81)
+    lone, random = integers(729), work[3]
     rating = -1
     for _ in range(STARTS):
-        _fill(puzzle, work)
-        _shuffle(order, 0, 81, random)
-        _dig(puzzle, order, work)
+        _make(base, puzzle, order, work)
         started = _rate(puzzle, rating + 1, UNLIMITED, work)
         if started > rating:
             rating = started
@@ -476,7 +433,7 @@ def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
     kept = tried = 0
     while kept < len(puzzles) and tried < PATIENCE:
         base[:] = current
-        _shuffle(order, 0, 81, random)
+        shuffle(order, 0, 81, random)
         step = 0
         while base[order[step]] == 0:
             step += 1
@@ -494,7 +451,7 @@ def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
         tried += 1
         for attempt in range(min(ATTEMPTS, choices)):
             tried += 1
-            chosen = attempt + _draw(random, choices - attempt)
+            chosen = attempt + draw(random, choices - attempt)
             candidate = lone[chosen]
             lone[chosen] = lone[attempt]
             puzzle[:] = base
@@ -526,18 +483,12 @@ def thin(seed: Any, puzzles: Any, solutions: Any) -> None:
     is taken if there are no more givens than before. The first puzzle is kept after THINNING steps, further ones after
     every KEPT_EVERY.
     """
-    work, current, puzzle, solution = _work(), integers(81), integers(81), integers(81)
-    order, lone, other, random = integers(81), integers(729), integers(81), work[3]
-    for word in range(4):
-        random[word] = int(seed[word])
-    for cell in range(81):
-        order[cell] = cell
-    _fill(current, work)
-    solution[:] = current
-    _shuffle(order, 0, 81, random)
-    _dig(current, order, work)
+    work, order = _begin(seed)
+    current, puzzle, solution = integers(81), integers(81), integers(81)
+    lone, other, random = integers(729), integers(81), work[3]
+    _make(solution, current, order, work)
     for step in range(1, THINNING + KEPT_EVERY * (len(puzzles) - 1) + 1):
-        _shuffle(order, 0, 81, random)
+        shuffle(order, 0, 81, random)
         puzzle[:] = current
         givens = 0
         for place in range(81):
@@ -549,7 +500,7 @@ def thin(seed: Any, puzzles: Any, solutions: Any) -> None:
         for _ in range(2):
             choices = _decisive(puzzle, lone, work) if ways > 1 else 0
             if choices:
-                candidate = lone[_draw(random, choices)]
+                candidate = lone[draw(random, choices)]
                 puzzle[candidate // 9] = candidate % 9 + 1
                 ways = _count(puzzle, 2, False, work)
         if ways == 1:

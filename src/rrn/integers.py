@@ -1,0 +1,63 @@
+"""Whole numbers for inner loops that give the same with numba and without: work arrays, bits, random numbers.
+
+Everything is arithmetic that stays below 2^63, on flat arrays (numpy arrays when compiled, lists when not, which are
+faster to index in plain Python).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from rrn.compiled import COMPILED, compiled
+
+UNLIMITED = 1 << 62
+
+
+def table(values: list[int]) -> Any:
+    """Numbers that compiled loops look up."""
+    return np.array(values, dtype=np.int64) if COMPILED else values
+
+
+@compiled
+def _compiled_integers(count: int) -> Any:
+    return np.zeros(count, dtype=np.int64)
+
+
+def _listed_integers(count: int) -> Any:
+    return [0] * count
+
+
+integers = _compiled_integers if COMPILED else _listed_integers
+"""So many zeros."""
+
+
+@compiled
+def draw(random: Any, below: int) -> int:
+    """A number from 0 to below - 1 by Marsaglia's xorshift128; ``random`` is its state, four words of 32 bits."""
+    mixed = random[0] ^ (random[0] << 11 & 0xFFFFFFFF)
+    random[0], random[1], random[2] = random[1], random[2], random[3]
+    random[3] = random[3] ^ random[3] >> 19 ^ mixed ^ mixed >> 8
+    return random[3] * below >> 32
+
+
+@compiled
+def shuffle(numbers: Any, start: int, stop: int, random: Any) -> None:
+    for last in range(stop - 1, start, -1):
+        other = start + draw(random, last + 1 - start)
+        numbers[last], numbers[other] = numbers[other], numbers[last]
+
+
+@compiled
+def nth_bit(bits: int, which: int) -> int:
+    for _ in range(which):
+        bits &= bits - 1
+    return bits & -bits
+
+
+@compiled
+def count_bits(bits: int) -> int:
+    count = 0
+    while bits:
+        bits &= bits - 1
+        count += 1
+    return count
