@@ -33,6 +33,7 @@ from rrn.cli.grids import (
 from rrn.cli.options import parse, print_json
 from rrn.cli.puzzles import Reader
 from rrn.errors import InputError, counted
+from rrn.evaluation import restarts_of
 from rrn.presets import Range, Seed, Steps
 from rrn.storage import lines_of
 from rrn.tasks.sudoku.examples import EXAMPLES
@@ -95,14 +96,6 @@ class Options:
     """Print the last line only: what was solved."""
     json: bool = False
     """Print one JSON object per puzzle, a line each, and nothing else."""
-
-    def restarts_or(self, usual: int) -> int:
-        """Starts after the clean one; as many as usual if nothing is said."""
-        if self.starts is None:
-            return usual if self.restarts is None else self.restarts
-        if self.restarts is not None:
-            raise InputError("--starts, --restarts: say one of them; they count the same")
-        return self.starts - 1
 
 
 @dataclass
@@ -235,7 +228,7 @@ def _work_out(
         puzzles,
         network,
         max_steps=options.max_steps,
-        restarts=options.restarts_or(RESTARTS),
+        restarts=restarts_of(options.restarts, options.starts, RESTARTS),
         seed=options.seed,
         trace=trace,
         stronger=partial(_load, STRONGEST, options.device) if options.weights == Options.weights else None,

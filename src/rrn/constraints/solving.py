@@ -12,10 +12,10 @@ from torch import Tensor
 from rrn.constraints.declaring import Problem
 from rrn.errors import InputError
 from rrn.graphs import Groups
-from rrn.guessing import LOOK, Branch, Search, Searches
+from rrn.guessing import Branch, Search, Searches
 from rrn.messages import GroupMessage
 from rrn.network import RRN
-from rrn.places import NOISE, STRIDE, Places, think_through
+from rrn.places import NOISE, Places, think_through
 from rrn.readouts import DotReadout
 from rrn.updates import SharedLayerUpdate, State
 
@@ -147,18 +147,15 @@ class Solver:
         problems = [problems] if isinstance(problems, Problem) else list(problems)
         generator = torch.Generator().manual_seed(seed)
         guess = guess and self.refutes and all(problem.constraints.decides for problem in problems)
-        guessed = _GuessedWork(self, problems) if guess else None
         with torch.inference_mode():
             found = think_through(
-                guessed or _Work(self, problems),
+                _GuessedWork(self, problems) if guess else _Work(self, problems),
                 max_steps=max_steps,
                 starts=starts,
                 noise=noise,
                 places=places,
                 generator=generator,
                 progress=progress,
-                guide=guessed.searches if guessed else None,
-                stride=LOOK if guessed else STRIDE,
             )
         answers = [
             [problem.constraints.names[number] for number in true]
@@ -182,6 +179,8 @@ class Solver:
 
 class _Work:
     """Problems as `rrn.places.Work`: finished when the answer breaks no rule."""
+
+    guide: Searches | None = None
 
     def __init__(self, solver: Solver, problems: Sequence[Problem]) -> None:
         self.network, self.kinds, self.problems = solver.network, solver.kinds, problems
@@ -220,9 +219,11 @@ class _Work:
 class _GuessedWork(_Work):
     """Problems in which the network guesses: each start of each has a graph of its own."""
 
+    guide: Searches
+
     def __init__(self, solver: Solver, problems: Sequence[Problem]) -> None:
         super().__init__(solver, problems)
-        self.searches = Searches(self._search, lambda number: enter(self.network, [self.problems[number]])[1])
+        self.guide = Searches(self._search, lambda number: enter(self.network, [self.problems[number]])[1])
         self.made: dict[tuple[int, int], tuple[Branch, Problem]] = {}
 
     def _search(self, number: int) -> Search:
@@ -234,7 +235,7 @@ class _GuessedWork(_Work):
 
     def now(self, places: Places) -> list[Problem]:
         before, self.made = self.made, {}
-        for key, branch in zip(places.who(), self.searches.branches(places), strict=True):
+        for key, branch in zip(places.who(), self.guide.branches(places), strict=True):
             known = before.get(key)
             if known is None or known[0] is not branch:
                 still_open, true = branch.still_open.numpy(), branch.true.numpy()
@@ -249,7 +250,7 @@ class _GuessedWork(_Work):
         said = outputs[-1].split([int(problem.still_open.sum()) for problem in self.at_work])
         for logits, problem, of_open in zip(of_all, self.at_work, said, strict=True):
             logits[torch.from_numpy(problem.still_open)] = of_open
-        self.searches.hear(places, of_all)
+        self.guide.hear(places, of_all)
         return outputs, state
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rrn.datasets import split_apart
 from rrn.errors import InputError
 from rrn.tasks.sudoku import data
 from rrn.tasks.sudoku.data import (
     add_givens,
     read_pools,
     read_sets,
-    split_pool,
     write_generated,
     write_hard,
     write_paper_sets,
@@ -51,22 +51,6 @@ def test_more_givens_than_empty_cells_are_refused(some: Some) -> None:
         add_givens(some[1], some[1], 1, np.random.default_rng(0))
 
 
-def test_pools_are_the_first_rows_the_next_and_the_rest(some: Some) -> None:
-    rows, relatives = split_pool(some[1], test=10, valid=5)
-    assert rows["test"].tolist() == list(range(10))
-    assert rows["valid"].tolist() == list(range(10, 15))
-    assert rows["train"].tolist() == list(range(15, 60))
-    assert len(relatives) == 0
-
-
-def test_a_seed_shuffles_before_the_split(some: Some) -> None:
-    rows, _ = split_pool(some[1], test=10, valid=5, seed=1)
-    again, _ = split_pool(some[1], test=10, valid=5, seed=1)
-    other, _ = split_pool(some[1], test=10, valid=5, seed=2)
-    assert rows["test"].tolist() == again["test"].tolist() != other["test"].tolist()
-    assert sorted(np.concatenate(list(rows.values()))) == list(range(60))
-
-
 @pytest.mark.parametrize("draw", [draw_relabellings, draw_symmetries])
 def test_relatives_stay_on_one_side(some: Some, draw: object) -> None:
     solutions = some[1].copy()
@@ -74,7 +58,7 @@ def test_relatives_stay_on_one_side(some: Some, draw: object) -> None:
     solutions[related] = draw(3, np.random.default_rng(0)).apply(solutions[[2, 3, 12]])  # type: ignore[operator]
     solutions[1] = solutions[0]
     solutions[41] = solutions[40]
-    rows, relatives = split_pool(solutions, test=10, valid=5)
+    rows, relatives = split_apart(fingerprints(solutions), "puzzles", test=10, valid=5)
     assert relatives.tolist() == related
     assert rows["test"].tolist() == list(range(10))
     assert rows["valid"].tolist() == [10, 12, 13, 14, 15]

@@ -6,8 +6,6 @@ from itertools import product
 from rrn.constraints import Constraints, Solver
 from rrn.errors import InputError
 from rrn.tasks.sudoku.grid import USUAL, Box, candidate_groups, size_of
-from rrn.tasks.sudoku.model import CandidateSudoku
-from rrn.tasks.sudoku.predict import load
 
 EXACTLY = ("cell", "digit in row", "digit in column", "digit in box")
 AT_MOST = ("digit in row of box", "digit in column of box")
@@ -29,6 +27,9 @@ def sudoku(box: Box = USUAL) -> Constraints:
 
 def solver(weights: str = "sudoku") -> Solver:
     """A network for Sudoku as the solver of problems that have Sudoku's kinds of groups."""
+    from rrn.tasks.sudoku.model import CandidateSudoku
+    from rrn.tasks.sudoku.predict import load
+
     network = load(weights)
     if not isinstance(network, CandidateSudoku):
         raise InputError(f"weights {weights!r}: not a network on candidates, so not for declared problems")

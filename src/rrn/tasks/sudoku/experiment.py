@@ -82,7 +82,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
             case CellSudoku() | ConvolutionalSudoku() as network if self.digit_units:
                 network.treat_digits_alike(self.digit_units)
             case CandidateSudoku() as network if self.lines_alike:
-                network.treat_lines_alike()
+                network.treat_alike()
         return self.built
 
     def start_from(self, network: nn.Module, weights: Mapping[str, Tensor]) -> None:
@@ -95,7 +95,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
             case CellSudoku() | ConvolutionalSudoku() if self.digit_units:
                 return network.digit_ties(self.digit_units)
             case CandidateSudoku() if self.lines_alike:
-                return network.line_ties()
+                return network.ties()
         return []
 
     def draw(self, count: int, rng: np.random.Generator) -> Batch:

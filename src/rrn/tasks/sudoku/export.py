@@ -14,8 +14,9 @@ from torch.export import ExportedProgram
 from rrn.errors import InputError
 from rrn.export import Dimensions, export_program
 from rrn.graphs import Groups
+from rrn.guessing import known_logits
 from rrn.tasks.sudoku.grid import candidate_groups
-from rrn.tasks.sudoku.model import CERTAIN, CandidateSudoku, what_givens_say
+from rrn.tasks.sudoku.model import CandidateSudoku, what_givens_say
 from rrn.updates import State
 
 # What each kind of group is summed over, of the axes (puzzle, band, row, stack, column, digit, unit).
@@ -54,7 +55,7 @@ class _Program(nn.Module):
         outputs, state = self.network.rrn.run(
             x, _AllCandidates(puzzle.shape[0], listening), steps=self.steps, state=state
         )
-        known = torch.where(given, CERTAIN, -CERTAIN).to(outputs.dtype)
+        known = known_logits(given).to(outputs.dtype)
         logits = torch.where(still_open, outputs.view(self.steps, *still_open.shape), known)
         return logits.view(self.steps, puzzle.shape[0], 81, 9), state
 

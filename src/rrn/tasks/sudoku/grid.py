@@ -52,10 +52,6 @@ def neighbours(box: Box = USUAL) -> np.ndarray:
     return np.nonzero(share)[1].reshape(kinds.shape[1], -1)
 
 
-EXCLUSIVE_KINDS = 4
-"""Of the first so many kinds of `candidate_groups` each group has exactly one candidate that is true."""
-
-
 @cache
 def candidate_groups(box: Box = USUAL) -> tuple[np.ndarray, np.ndarray]:
     """The groups each candidate stands in, one per kind: (n³, 6), numbered from 0; and how many of a kind, (6,).
