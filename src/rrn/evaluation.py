@@ -4,6 +4,7 @@ import os
 import platform
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -49,6 +50,19 @@ def step_list(text: str) -> list[int]:
     if min(steps) < 1 or max(steps) > MOST_STEPS:
         raise InputError(f"--steps: expected numbers of at least 1 and at most {MOST_STEPS:,}, got {quote(text)}")
     return sorted(set(steps))
+
+
+def in_parts(
+    of: "Callable[[slice], np.ndarray]", count: int, size: int, progress: Callable[[int, int], Any]
+) -> "np.ndarray":
+    """Figures (steps, count), made by ``of`` for so many columns at a time."""
+    import numpy as np
+
+    parts = []
+    for low in range(0, count, size):
+        parts.append(of(slice(low, low + size)))
+        progress(min(low + size, count), count)
+    return np.concatenate(parts, axis=1)
 
 
 def restarts_of(restarts: int | None, starts: int | None, usual: int) -> int:

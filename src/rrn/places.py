@@ -8,7 +8,7 @@ noise and training all work this way (`Places`). `think_through` is the loop for
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -22,6 +22,7 @@ from rrn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
+    from rrn.tying import Ties
 
 STRIDE = 8
 """Steps between two looks at the answers."""
@@ -105,6 +106,19 @@ class Resumable(nn.Module, ABC):
     def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
         """The state with noise of a standard deviation (rows, 1) added."""
         return state
+
+    def ties(self) -> list["Ties"]:
+        """Which of its weights training keeps equal: see `rrn.tying`."""
+        return []
+
+    def treat_alike(self) -> None:
+        """New weights, tied as `ties` says."""
+        for tied in self.ties():
+            tied.share()
+
+    def widened(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The weights of a network of this kind, as this one has use for: it may be wider."""
+        return weights
 
 
 class Work(Protocol):

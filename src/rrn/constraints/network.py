@@ -6,7 +6,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from rrn.constraints.solving import make_network
+from rrn.constraints.solving import make_network, run
 from rrn.graphs import Groups
 from rrn.growing import widen
 from rrn.places import Resumable
@@ -43,12 +43,9 @@ class CandidateNetwork(Resumable):
 
         ``member_of`` and ``counts`` are as in `Constraints`.
         """
-        logits = batch["known"].flatten().repeat(steps, 1)
-        if bool(batch["open"].any()):
-            graph, nodes = open_graph(batch["open"], member_of, counts)
-            outputs, state = self.rrn.run(logits.new_ones(len(nodes), 1), graph, steps=steps, state=state)
-            logits = logits.index_copy(1, nodes, outputs[..., 0])
-        return logits, state or self.start(batch)
+        graph, nodes = open_graph(batch["open"], member_of, counts)
+        outputs, state = run(self.rrn, graph, steps, state or self.start(batch))
+        return batch["known"].flatten().repeat(steps, 1).index_copy(1, nodes, outputs), state
 
     def rows(self, batch: dict[str, Tensor]) -> Tensor:
         return self.prepare(batch)["open"].sum(1)
@@ -62,6 +59,8 @@ class CandidateNetwork(Resumable):
     def ties(self) -> list[Ties]:
         """What is equal if the network treats kinds alike that are `exchanged`: a third of its units belong to the
         first of each pair, and a third to the second."""
+        if not self.exchanged:
+            return []
         update, readout = cast(SharedLayerUpdate, self.rrn.update), cast(DotReadout, self.rrn.readout)
         width = update.messages // self.kinds
         owner, role = torch.full((self.kinds,), -1, device="cpu"), torch.arange(self.kinds, device="cpu")
@@ -77,11 +76,6 @@ class CandidateNetwork(Resumable):
             Ties(update.second, layer, state, inputs=0),
             Ties(readout.weight, state),
         ]
-
-    def treat_alike(self) -> None:
-        """New weights, tied as `ties` says."""
-        for tied in self.ties():
-            tied.share()
 
     def widened(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The weights of a narrower network of this kind, in the midst of this one's own: see `rrn.growing.widen`."""

@@ -202,7 +202,7 @@ class _Work:
         at_work = self.now(places)
         if self.batch is None or at_work != self.at_work:
             self.at_work, self.batch = at_work, Batch(at_work, self.kinds)
-        return run(self.network, self.batch, steps, places.state)
+        return run(self.network, self.batch.graph, steps, places.state)
 
     def finished(self, places: Places, outputs: Tensor) -> Tensor:
         assert self.batch is not None
@@ -260,10 +260,9 @@ def enter(network: RRN, problems: Sequence[Problem]) -> tuple[Tensor, State]:
     return sizes, network.init_state(next(network.parameters()).new_ones(int(sizes.sum()), 1))
 
 
-def run(network: RRN, batch: Batch, steps: int, state: State) -> tuple[Tensor, State]:
+def run(network: RRN, graph: Groups, steps: int, state: State) -> tuple[Tensor, State]:
     """The logits of the open candidates after each step, (steps, nodes), and the state after the last."""
-    nodes = batch.graph.num_nodes
-    if not nodes:
+    if not graph.num_nodes:
         return state.h.new_zeros(steps, 0), state
-    outputs, state = network.run(state.h.new_ones(nodes, 1), batch.graph, steps=steps, state=state)
+    outputs, state = network.run(state.h.new_ones(graph.num_nodes, 1), graph, steps=steps, state=state)
     return outputs[..., 0], state

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rrn.datasets import split_apart
 from rrn.errors import InputError
+from rrn.storage import split_apart
 from rrn.tasks.sudoku import data
 from rrn.tasks.sudoku.data import (
     add_givens,

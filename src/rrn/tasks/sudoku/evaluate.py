@@ -15,7 +15,7 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.evaluation import EvaluateOptions, by_starts, restarts_of, step_list
+from rrn.evaluation import EvaluateOptions, by_starts, in_parts, restarts_of, step_list
 from rrn.presets import Preset, Range
 from rrn.tasks.sudoku.data import read_sets
 from rrn.tasks.sudoku.exact import generate
@@ -91,28 +91,15 @@ def evaluate(
             **by_starts(right, found.starts, found.steps, 1 + restarts, steps[-1], shared),
         }
     if options.never_stop:
-        at = _right_at(network, puzzles, solutions, steps, progress)
-        result["accuracy_at_step"] = {str(t): float(share) for t, share in at.items()}
+
+        def right_at(part: slice) -> np.ndarray:
+            return (answers_by_step(network, puzzles[part], steps[-1]) == solutions[part]).all(-1)
+
+        at = in_parts(right_at, len(puzzles), PLACES, progress)
+        result["accuracy_at_step"] = {str(t): float(at[t - 1].mean()) for t in steps}
     if options.zero_positions:
         result["zero_positions"] = True
     return result
-
-
-def _right_at(
-    network: nn.Module,
-    puzzles: np.ndarray,
-    solutions: np.ndarray,
-    steps: list[int],
-    progress: Callable[[int, int], Any],
-) -> dict[int, float]:
-    """The share of grids that are right at each of some steps, whether or not they were before."""
-    right = np.zeros(len(steps))
-    for low in range(0, len(puzzles), PLACES):
-        part = slice(low, low + PLACES)
-        answers = answers_by_step(network, puzzles[part], steps[-1])[[t - 1 for t in steps]]
-        right += (answers == solutions[part]).all(-1).sum(1)
-        progress(min(low + PLACES, len(puzzles)), len(puzzles))
-    return dict(zip(steps, (right / len(puzzles)).tolist(), strict=True))
 
 
 def _puzzles(options: Options) -> tuple[np.ndarray, np.ndarray, str]:

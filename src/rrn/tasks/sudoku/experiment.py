@@ -1,7 +1,7 @@
 """How Sudoku is trained: on puzzles made on the spot, each kept until the network has solved it."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -14,25 +14,19 @@ from rrn.compiled import COMPILED
 from rrn.errors import InputError
 from rrn.hints import needs_extra
 from rrn.losses import IGNORE
-from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
+from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset, WholeGraphPreset
 from rrn.tasks.sudoku.data import PuzzleSet, add_givens
 from rrn.tasks.sudoku.exact import generate, generate_thin
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.model import CandidateSudoku, CellSudoku, build, what_givens_say
+from rrn.tasks.sudoku.model import build, what_givens_say
 from rrn.tasks.sudoku.predict import solve
-from rrn.tasks.sudoku.presets import (
-    CandidatesPreset,
-    ConvolutionalPreset,
-    PaperPreset,
-    SudokuPreset,
-    WholeGraphPreset,
-)
+from rrn.tasks.sudoku.presets import CandidatesPreset, PaperPreset
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.tasks.sudoku.settings import SudokuPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.curriculum import Easing
 from rrn.training.experiment import Batch, seeded
 from rrn.training.slots import SlotExperiment
-from rrn.tying import Ties
 
 VALIDATION = 256
 """Puzzles; four times as many for the network on candidates, which is quick."""
@@ -53,10 +47,8 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         super().__init__(preset)
         self.knows_empty = isinstance(preset, PaperPreset | WholeGraphPreset)
         """Whether the network has a tenth class, "empty", and so learns from given cells as well."""
-        self.digit_units = preset.digit_units if isinstance(preset, PaperPreset | ConvolutionalPreset) else 0
-        self.lines_alike = isinstance(preset, CandidatesPreset) and preset.lines_alike
         self.wrong = preset.wrong if isinstance(preset, CandidatesPreset) else 0.0
-        if 9 * self.digit_units > preset.hidden:
+        if isinstance(preset, PaperPreset | ConvolutionalPreset) and 9 * preset.digit_units > preset.hidden:
             raise InputError("--digit-units: at most a ninth of --hidden")
         if preset.lower_by:
             self.easing = Easing(preset.easier, preset.extra_givens[1], preset.lower_by, SHARE_MEMORY)
@@ -77,26 +69,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
     def built(self) -> PuzzleNetwork:
         return build(self.preset)
 
-    def network(self) -> nn.Module:
-        match self.built:
-            case CellSudoku() | ConvolutionalSudoku() as network if self.digit_units:
-                network.treat_digits_alike(self.digit_units)
-            case CandidateSudoku() as network if self.lines_alike:
-                network.treat_alike()
-        return self.built
-
-    def start_from(self, network: nn.Module, weights: Mapping[str, Tensor]) -> None:
-        super().start_from(network, network.widened(weights) if isinstance(network, CandidateSudoku) else weights)
-
     without_ties = "--digit-units 0 or --no-lines-alike"
-
-    def ties(self, network: nn.Module) -> list[Ties]:
-        match network:
-            case CellSudoku() | ConvolutionalSudoku() if self.digit_units:
-                return network.digit_ties(self.digit_units)
-            case CandidateSudoku() if self.lines_alike:
-                return network.ties()
-        return []
 
     def draw(self, count: int, rng: np.random.Generator) -> Batch:
         """Puzzles and solutions: generated, and some from the pools if there are any."""
@@ -138,18 +111,12 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         classes = self._classes(batch)
         return classes if self.knows_empty else classes.where(batch["puzzle"].flatten() == 0, IGNORE)
 
-    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        return super().loss(F.pad(outputs, (0, 1)) if self.wrong else outputs, batch)
+    def logits(self, outputs: Tensor) -> Tensor:
+        return F.pad(outputs, (0, 1)) if self.wrong else outputs
 
     def _classes(self, batch: Batch) -> Tensor:
         classes = batch["solution"].flatten() - (0 if self.knows_empty else 1)
         return classes.where(~batch["wrong"].repeat_interleave(81), NONE) if self.wrong else classes
-
-    def right(self, outputs: Tensor, batch: Batch) -> Tensor:
-        if not self.wrong:
-            return (outputs.argmax(-1) == self._classes(batch)).view(len(outputs), -1, 81).all(-1)
-        targets = self.targets(batch)
-        return ((F.pad(outputs, (0, 1)).argmax(-1) == targets) | (targets == IGNORE)).view(len(outputs), -1, 81).all(-1)
 
     def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
         cells = outputs[-1].argmax(-1) == self._classes(batch)

@@ -12,7 +12,7 @@ from rrn.errors import InputError
 from rrn.parallel import adding_up, run_jobs
 from rrn.storage import lines_of
 from rrn.tasks.sudoku.exact import solve_exactly
-from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, describe_clash, solves
+from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, describe_clash, line_to_grid, solves
 from rrn.tasks.sudoku.text import Entry
 from rrn.tasks.sudoku.text import entries as entries_of
 
@@ -60,8 +60,8 @@ def read_puzzles(
     """
     scanned = _scan(lines_of(path) if text is None else text.split("\n"), limit)
     entries, bad = [entry for entry in scanned if not entry.wrong], [entry for entry in scanned if entry.wrong]
-    puzzles = _to_array([entry.puzzle for entry in entries])
-    solutions = _to_array([entry.solution or "0" * CELLS for entry in entries])
+    puzzles = line_to_grid("".join(entry.puzzle for entry in entries)).reshape(-1, CELLS)
+    solutions = line_to_grid("".join(entry.solution or "0" * CELLS for entry in entries)).reshape(-1, CELLS)
     good = np.ones(len(puzzles), dtype=bool)
 
     def refuse(wrong: np.ndarray, reason: str) -> None:
@@ -106,10 +106,6 @@ def _scan(lines: Iterable[str], limit: int | None) -> list[Entry]:
         if good == limit:
             break
     return scanned
-
-
-def _to_array(cells: list[str]) -> np.ndarray:
-    return (np.frombuffer("".join(cells).encode(), dtype=np.uint8) - ord("0")).reshape(-1, CELLS)
 
 
 def _prove(puzzles: np.ndarray, processes: int, progress: Progress) -> tuple[np.ndarray, np.ndarray]:

@@ -95,21 +95,15 @@ def clashes(grids: Any, box: Box = USUAL) -> np.ndarray:
     grids = as_grids(grids, box)
     clashing = np.zeros(grids.shape, dtype=bool)
     for unit in units(box):
-        members = grids[:, unit]
-        same = (members[:, :, None] == members[:, None, :]) & (members[:, :, None] > 0)
-        clashing[:, unit] |= same.sum(axis=2) > 1
+        bits = np.left_shift(1, grids[:, unit], dtype=np.int32) & ~1
+        again = bits[:, 1:] & np.bitwise_or.accumulate(bits, axis=1)[:, :-1]
+        clashing[:, unit] |= (bits & np.bitwise_or.reduce(again, axis=1, keepdims=True)) > 0
     return clashing
 
 
 def breaks_a_rule(grids: Any, box: Box = USUAL) -> np.ndarray:
     """Whether any digit stands twice in a row, column or box: bool (n,)."""
-    grids = as_grids(grids, box)
-    broken = np.zeros(len(grids), dtype=bool)
-    for unit in units(box):
-        bits = np.left_shift(1, grids[:, unit], dtype=np.int32)
-        bits[bits == 1] = 0
-        broken |= np.bitwise_or.reduce(bits, axis=1) != bits.sum(axis=1)
-    return broken
+    return clashes(grids, box).any(axis=1)
 
 
 def describe_clash(grid: Any, box: Box = USUAL) -> str | None:

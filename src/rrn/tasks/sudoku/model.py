@@ -12,16 +12,12 @@ from rrn.guessing import known_logits
 from rrn.network import RRN
 from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
 from rrn.tasks.sudoku.baselines.learned_messages import LearnedMessages
+from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset, LearnedMessagesPreset, WholeGraphPreset
 from rrn.tasks.sudoku.declared import sudoku
 from rrn.tasks.sudoku.grid import USUAL, Box, box_of, neighbours, size_of
-from rrn.tasks.sudoku.presets import (
-    CandidatesPreset,
-    LearnedMessagesPreset,
-    PaperPreset,
-    SudokuPreset,
-    WholeGraphPreset,
-)
+from rrn.tasks.sudoku.presets import CandidatesPreset, PaperPreset
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.tasks.sudoku.settings import SudokuPreset
 from rrn.training.experiment import Batch
 from rrn.tying import Axis, Ties, ties_of
 from rrn.updates import State
@@ -30,6 +26,7 @@ DIGIT_OF_ITS_OWN = 3.0
 """How much larger a digit's own unit is than others', at first, where digits are treated alike."""
 KINDS = 6
 """Kinds of groups that a candidate stands in: `candidate_groups`."""
+ROWS_AND_COLUMNS = ((1, 2), (4, 5))
 
 
 def build(preset: SudokuPreset) -> PuzzleNetwork:
@@ -40,8 +37,9 @@ def build(preset: SudokuPreset) -> PuzzleNetwork:
             return CellSudoku(preset)
         case LearnedMessagesPreset():
             return LearnedMessages(preset.hidden)
-        case _:
-            return ConvolutionalSudoku(preset.hidden)
+        case ConvolutionalPreset():
+            return ConvolutionalSudoku(preset.hidden, preset.digit_units)
+    raise AssertionError(preset)
 
 
 @cache
@@ -61,6 +59,7 @@ class CellSudoku(PuzzleNetwork):
         self.row = nn.Embedding(9, 16)
         self.column = nn.Embedding(9, 16)
         whole_graph = isinstance(preset, WholeGraphPreset)
+        self.digit_units = 0 if isinstance(preset, WholeGraphPreset) else preset.digit_units
         self.rrn = RRN(
             features=48,
             hidden=preset.hidden,
@@ -98,8 +97,10 @@ class CellSudoku(PuzzleNetwork):
     def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
         return self.rrn.update.noisy(state, noise, generator)
 
-    def digit_ties(self, units: int) -> list[Ties]:
-        """What is equal if the network treats all digits alike: ``units`` of every layer belong to each of them."""
+    def ties(self) -> list[Ties]:
+        """What is equal if the network treats all digits alike: ``digit_units`` of every layer belong to each."""
+        if not (units := self.digit_units):
+            return []
         names, digit = Axis.of(0, 0, 1) + Axis.of(9, 1, 0), Axis.of(9, 1, 7)
         hidden = Axis.of(9, units, self.rrn.hidden - 9 * units)
         two = hidden + hidden
@@ -117,9 +118,8 @@ class CellSudoku(PuzzleNetwork):
             left_out=("row", "column"),
         )
 
-    def treat_digits_alike(self, units: int) -> None:
-        """New weights, tied as `digit_ties` says."""
-        for tied in self.digit_ties(units):
+    def treat_alike(self) -> None:
+        for tied in self.ties():
             if tied.parameter is self.digit.weight:
                 with torch.no_grad():
                     self.digit.weight.copy_(tied.mean(self.digit.weight))
@@ -152,11 +152,10 @@ class CandidateSudoku(CandidateNetwork, PuzzleNetwork):
     """
 
     any_size = True
-    exchanged = ((1, 2), (4, 5))
 
     def __init__(self, preset: CandidatesPreset) -> None:
         super().__init__(KINDS, preset.hidden, preset.message_width, preset.layer_width)
-        self.refutes = preset.wrong > 0
+        self.refutes, self.exchanged = preset.wrong > 0, ROWS_AND_COLUMNS if preset.lines_alike else ()
 
     def prepare(self, batch: Batch, box: Box | None = None) -> Batch:
         """With "open", which candidates are, and "known", the logits of the others: (n, 729) each."""

@@ -12,6 +12,8 @@ table of 512 entries.
 from itertools import permutations
 from typing import Any
 
+import numpy as np
+
 from rrn.compiled import compiled
 from rrn.constraints.search import UNKNOWN
 from rrn.integers import UNLIMITED, count_bits, draw, integers, nth_bit, shuffle, table
@@ -46,7 +48,7 @@ BOXES_OF_ROW = table([_boxes_of_row(row) for row in range(512)])
 WITHIN_PERMUTATIONS = table([_within_permutations(places) for places in range(512)])
 CELLS_OF_MINIROWS = table([_cells_of_minirows(minirows) for minirows in range(512)])
 SINGLE_IN_ROW = table([row if row.bit_count() == 1 else 0 for row in range(512)])
-
+FIRST_BOX = np.array([0, 1, 2, 9, 10, 11, 18, 19, 20])
 
 STARTS, PATIENCE, MOST_IN_COMMON = 30, 3000, 16
 RUNS, REMEMBERED, SOLUTIONS_SEEN, ATTEMPTS = 4, 8, 64, 16
@@ -220,8 +222,7 @@ def _search(work: Any, tally: Any, limit: int, most_guesses: int, at_random: boo
                 return UNKNOWN
             index, cell = _choose(candidates, random, at_random)
             saved = 29 * depth
-            for place in range(27):
-                stack[saved + place] = candidates[place]
+            stack[saved : saved + 27] = candidates
             stack[saved + 27] = index
             stack[saved + 28] = cell
             depth += 1
@@ -248,9 +249,8 @@ def _search(work: Any, tally: Any, limit: int, most_guesses: int, at_random: boo
             return count
         depth -= 1
         saved = 29 * depth
-        for place in range(27):
-            candidates[place] = stack[saved + place]
-            settled[place] = stack[saved + place]
+        candidates[:] = stack[saved : saved + 27]
+        settled[:] = candidates
         candidates[stack[saved + 27]] &= ~stack[saved + 28]
 
 
@@ -285,14 +285,11 @@ def _count(grid: Any, limit: int, at_random: bool, work: Any) -> int:
 @compiled
 def _fill(grid: Any, work: Any) -> None:
     """A random solved grid: the three boxes on the diagonal drawn, the rest found by a search with random guesses."""
-    digits = integers(9)
-    grid[:] = integers(81)
+    grid[:] = 0
     for box in range(3):
-        for place in range(9):
-            digits[place] = place + 1
+        digits = np.arange(1, 10)
         shuffle(digits, 0, 9, work[3])
-        for place in range(9):
-            grid[30 * box + 9 * (place // 3) + place % 3] = digits[place]
+        grid[FIRST_BOX + 30 * box] = digits
     _count(grid, 1, True, work)
     grid[:] = work[4]
 
@@ -302,8 +299,8 @@ def _dig(puzzle: Any, order: Any, work: Any) -> None:
     """Remove each clue, in this order, if no other solution appears with another digit in its place."""
     nothing = integers(0)
     for step in range(81):
-        cell = order[step]
-        digit = puzzle[cell]
+        cell = int(order[step])
+        digit = int(puzzle[cell])
         if digit == 0:
             continue
         puzzle[cell] = 0
@@ -317,21 +314,21 @@ def _dig(puzzle: Any, order: Any, work: Any) -> None:
 def _begin(seed: Any) -> tuple[Any, Any]:
     """What a search works on, its random numbers begun with a seed, four words of 32 bits, not all zero; and the cells
     in order."""
-    work, order = _work(), integers(81)
+    work = _work()
     for word in range(4):
         work[3][word] = int(seed[word])
-    for cell in range(81):
-        order[cell] = cell
-    return work, order
+    return work, np.arange(81)
 
 
 @compiled
-def _make(solution: Any, puzzle: Any, order: Any, work: Any) -> None:
+def _make(order: Any, work: Any) -> tuple[Any, Any]:
     """A random solved grid, and a minimal puzzle of it; ``order`` is shuffled."""
+    solution = np.zeros(81, np.int64)
     _fill(solution, work)
-    puzzle[:] = solution
+    puzzle = solution.copy()
     shuffle(order, 0, 81, work[3])
     _dig(puzzle, order, work)
+    return solution, puzzle
 
 
 @compiled
@@ -349,17 +346,13 @@ def solve_all(puzzles: Any, limit: int, most_guesses: int, solutions: Any, count
 @compiled
 def generate_all(seeds: Any, fewest_extra: int, most_extra: int, puzzles: Any, solutions: Any) -> None:
     """One minimal puzzle with extra givens for each seed (n, 4)."""
-    grid, puzzle = integers(81), integers(81)
     for number in range(len(seeds)):
         work, order = _begin(seeds[number])
-        _make(grid, puzzle, order, work)
+        grid, puzzle = _make(order, work)
         extra = fewest_extra + draw(work[3], most_extra - fewest_extra + 1)
         shuffle(order, 0, 81, work[3])
-        for step in range(81):
-            cell = order[step]
-            if extra and puzzle[cell] == 0:
-                puzzle[cell] = grid[cell]
-                extra -= 1
+        back = order[puzzle[order] == 0][:extra]
+        puzzle[back] = grid[back]
         puzzles[number, :] = puzzle
         solutions[number, :] = grid
 
@@ -385,29 +378,17 @@ def _most_in_common(puzzle: Any, others: Any, count: int) -> int:
     """The most givens that a puzzle shares with one of the first ``count`` others (n, 81)."""
     most = 0
     for other in range(count):
-        common = 0
-        for cell in range(81):
-            if puzzle[cell] > 0 and puzzle[cell] == others[other, cell]:
-                common += 1
-        most = max(most, common)
+        most = max(most, int(np.sum((puzzle > 0) & (puzzle == others[other]))))
     return most
 
 
 @compiled
-def _decisive(puzzle: Any, lone: Any, work: Any) -> int:
-    """What may decide for one solution of a puzzle that has many: candidates in only one of those seen.
-
-    They go to ``lone`` (729), and their number is returned.
-    """
-    tally = integers(729)
+def _decisive(puzzle: Any, work: Any) -> Any:
+    """What may decide for one solution of a puzzle that has many: candidates in only one of those seen."""
+    tally = np.zeros(729, np.int64)
     _load(puzzle, work[0])
     _search(work, tally, SOLUTIONS_SEEN, UNLIMITED, True)
-    choices = 0
-    for candidate in range(729):
-        if tally[candidate] == 1:
-            lone[choices] = candidate
-            choices += 1
-    return choices
+    return np.flatnonzero(tally == 1)
 
 
 @compiled
@@ -420,48 +401,39 @@ def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
     (most, 81) is full, or after PATIENCE steps were tried since one was kept.
     """
     work, order = _begin(seed)
-    puzzle, current, base = integers(81), integers(81), integers(81)
-    lone, random = integers(729), work[3]
-    rating = -1
+    random, current, rating = work[3], np.zeros(81, np.int64), -1
     for _ in range(STARTS):
-        _make(base, puzzle, order, work)
+        _, puzzle = _make(order, work)
         started = _rate(puzzle, rating + 1, UNLIMITED, work)
         if started > rating:
-            rating = started
-            current[:] = puzzle
+            rating, current = started, puzzle
 
     kept = tried = 0
     while kept < len(puzzles) and tried < PATIENCE:
-        base[:] = current
+        base = current.copy()
         shuffle(order, 0, 81, random)
-        step = 0
-        while base[order[step]] == 0:
-            step += 1
-        base[order[step]] = 0
-        choices = 0
-        for place in range(_decisive(base, lone, work)):
-            if current[lone[place] // 9] != lone[place] % 9 + 1:
-                lone[choices] = lone[place]
-                choices += 1
+        base[order[base[order] > 0][0]] = 0
+        lone = _decisive(base, work)
+        lone = lone[current[lone // 9] != lone % 9 + 1]
 
         # A rating can be too good by luck, and nothing would ever reach it: so it is averaged with new runs.
         _count(current, 2, True, work)
         rating += (RUNS * work[2][GUESSES] - rating) // REMEMBERED
         enough, most = min(RUNS * level, rating), 2 * max(rating // RUNS, STARTS)
         tried += 1
-        for attempt in range(min(ATTEMPTS, choices)):
+        for attempt in range(min(ATTEMPTS, len(lone))):
             tried += 1
-            chosen = attempt + draw(random, choices - attempt)
+            chosen = attempt + draw(random, len(lone) - attempt)
             candidate = lone[chosen]
             lone[chosen] = lone[attempt]
-            puzzle[:] = base
+            puzzle = base.copy()
             puzzle[candidate // 9] = candidate % 9 + 1
             rated = _rate(puzzle, enough, most, work)
             if rated < 0:
                 continue
             rating = rated
             _dig(puzzle, order, work)
-            current[:] = puzzle
+            current = puzzle
             if (
                 rating >= RUNS * level
                 and _most_in_common(current, puzzles, kept) <= MOST_IN_COMMON
@@ -484,34 +456,25 @@ def thin(seed: Any, puzzles: Any, solutions: Any) -> None:
     every KEPT_EVERY.
     """
     work, order = _begin(seed)
-    current, puzzle, solution = integers(81), integers(81), integers(81)
-    lone, other, random = integers(729), integers(81), work[3]
-    _make(solution, current, order, work)
+    random, other = work[3], np.zeros(81, np.int64)
+    solution, current = _make(order, work)
     for step in range(1, THINNING + KEPT_EVERY * (len(puzzles) - 1) + 1):
         shuffle(order, 0, 81, random)
-        puzzle[:] = current
-        givens = 0
-        for place in range(81):
-            if current[order[place]]:
-                givens += 1
-                if givens <= 2:
-                    puzzle[order[place]] = 0
+        puzzle, clues = current.copy(), order[current[order] > 0]
+        puzzle[clues[:2]] = 0
         ways = 2
         for _ in range(2):
-            choices = _decisive(puzzle, lone, work) if ways > 1 else 0
-            if choices:
-                candidate = lone[draw(random, choices)]
-                puzzle[candidate // 9] = candidate % 9 + 1
-                ways = _count(puzzle, 2, False, work)
+            if ways > 1:
+                lone = _decisive(puzzle, work)
+                if len(lone):
+                    candidate = lone[draw(random, len(lone))]
+                    puzzle[candidate // 9] = candidate % 9 + 1
+                    ways = _count(puzzle, 2, False, work)
         if ways == 1:
             other[:] = work[4]
             _dig(puzzle, order, work)
-            left = 0
-            for cell in range(81):
-                if puzzle[cell]:
-                    left += 1
-            if left <= givens:
-                current[:] = puzzle
+            if np.count_nonzero(puzzle) <= len(clues):
+                current = puzzle
                 solution[:] = other
         since = step - THINNING
         if since >= 0 and since % KEPT_EVERY == 0:
