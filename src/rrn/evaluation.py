@@ -8,13 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rrn.errors import InputError, quote
 from rrn.presets import Count
-
-if TYPE_CHECKING:
-    import numpy as np
 
 MOST_STEPS = 100_000
 
@@ -53,11 +52,9 @@ def step_list(text: str) -> list[int]:
 
 
 def in_parts(
-    of: "Callable[[slice], np.ndarray]", count: int, size: int, progress: Callable[[int, int], Any]
-) -> "np.ndarray":
+    of: Callable[[slice], np.ndarray], count: int, size: int, progress: Callable[[int, int], Any]
+) -> np.ndarray:
     """Figures (steps, count), made by ``of`` for so many columns at a time."""
-    import numpy as np
-
     parts = []
     for low in range(0, count, size):
         parts.append(of(slice(low, low + size)))
@@ -75,7 +72,7 @@ def restarts_of(restarts: int | None, starts: int | None, usual: int) -> int:
 
 
 def by_starts(
-    right: "np.ndarray", taken: "np.ndarray", steps: "np.ndarray", starts: int, of_a_start: int, shared: bool
+    right: np.ndarray, taken: np.ndarray, steps: np.ndarray, starts: int, of_a_start: int, shared: bool
 ) -> dict[str, dict[str, float]]:
     """Accuracy against compute: the share of problems that are right, and that took so many starts, or so many steps of
     all starts together.

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from rrn.constraints import UNKNOWN, Constraints, Problem
-from rrn.constraints.network import open_graph
+from rrn.constraints.solving import open_graph
 from rrn.errors import InputError
 from rrn.tasks.sudoku.data import add_givens
 from rrn.tasks.sudoku.declared import sudoku

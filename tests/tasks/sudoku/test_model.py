@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from rrn import engines, tasks
 from rrn.compiled import COMPILED
-from rrn.constraints.network import open_graph
+from rrn.constraints.solving import open_graph
 from rrn.errors import InputError
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.export import _AllCandidates

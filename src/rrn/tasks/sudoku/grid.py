@@ -103,7 +103,7 @@ def clashes(grids: Any, box: Box = USUAL) -> np.ndarray:
 
 def breaks_a_rule(grids: Any, box: Box = USUAL) -> np.ndarray:
     """Whether any digit stands twice in a row, column or box: bool (n,)."""
-    return clashes(grids, box).any(axis=1)
+    return np.asarray(clashes(grids, box).any(axis=1))
 
 
 def describe_clash(grid: Any, box: Box = USUAL) -> str | None:
@@ -132,9 +132,9 @@ def solves(solutions: Any, puzzles: Any, box: Box = USUAL) -> np.ndarray:
     return is_solved(solutions, box) & ((puzzles == 0) | (puzzles == solutions)).all(axis=1)
 
 
-def grid_to_line(grid: Any, box: Box = USUAL) -> str:
-    """81 characters, ``.`` for an empty cell."""
-    return "".join(SYMBOLS[digit - 1] if digit else "." for digit in as_grids(grid, box)[0].tolist())
+def grid_to_line(grid: Any) -> str:
+    """81 characters, or as many as it has cells; ``.`` for an empty cell."""
+    return "".join(SYMBOLS[digit - 1] if digit else "." for digit in as_grids(grid, box_of(np.size(grid)))[0].tolist())
 
 
 def line_to_grid(cells: str) -> np.ndarray:

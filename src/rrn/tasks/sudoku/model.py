@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rrn.constraints.network import CandidateNetwork
+from rrn.constraints.solving import CandidateNetwork
 from rrn.graphs import NeighbourTable
 from rrn.guessing import known_logits
 from rrn.network import RRN
