@@ -16,7 +16,7 @@ from rrn.tasks.sudoku import experiment as room
 from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.experiment import SudokuExperiment
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, solves
-from rrn.tasks.sudoku.presets import CandidatesPreset
+from rrn.tasks.sudoku.settings import CandidatesPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.checkpoints import load_checkpoint
 from rrn.training.experiment import Carry, Shard, seeded

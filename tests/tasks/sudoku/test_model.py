@@ -23,8 +23,7 @@ from rrn.tasks.sudoku.model import (
     groups_on,
     what_givens_say,
 )
-from rrn.tasks.sudoku.presets import CandidatesPreset, PaperPreset
-from rrn.tasks.sudoku.settings import SudokuPreset
+from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.tasks.sudoku.symmetry import Symmetries, draw_symmetries
 
 needs_numba = pytest.mark.skipif(not COMPILED, reason="numba is not installed")

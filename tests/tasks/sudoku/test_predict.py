@@ -18,8 +18,8 @@ from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, is_solved, solves
 from rrn.tasks.sudoku.model import CandidateSudoku
 from rrn.tasks.sudoku.predict import RESTARTS, answers_by_step, solve
-from rrn.tasks.sudoku.presets import CandidatesPreset
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.tasks.sudoku.settings import CandidatesPreset
 from rrn.updates import State
 
 Puzzles = tuple[np.ndarray, np.ndarray]

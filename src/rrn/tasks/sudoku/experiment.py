@@ -14,15 +14,14 @@ from rrn.compiled import COMPILED
 from rrn.errors import InputError
 from rrn.hints import needs_extra
 from rrn.losses import IGNORE
-from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset, WholeGraphPreset
+from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset
 from rrn.tasks.sudoku.data import PuzzleSet, add_givens
 from rrn.tasks.sudoku.exact import generate, generate_thin
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.model import build, what_givens_say
 from rrn.tasks.sudoku.predict import solve
-from rrn.tasks.sudoku.presets import CandidatesPreset, PaperPreset
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
-from rrn.tasks.sudoku.settings import SudokuPreset
+from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.curriculum import Easing
 from rrn.training.experiment import Batch, seeded
@@ -31,8 +30,6 @@ from rrn.training.slots import SlotExperiment
 VALIDATION = 256
 """Puzzles; four times as many for the network on candidates, which is quick."""
 VALIDATION_SEED, THIN_SEED = 7, 8
-FILLS = 64
-"""Steps, and so digits filled in, of the convolutional network when it is validated; it is trained on one look."""
 NONE = 9
 """With --wrong: the class of a cell that no digit fits."""
 EASIER_UNTIL = 0.5
@@ -45,8 +42,6 @@ SHARE_MEMORY = 0.005
 class SudokuExperiment(SlotExperiment[SudokuPreset]):
     def __init__(self, preset: SudokuPreset) -> None:
         super().__init__(preset)
-        self.knows_empty = isinstance(preset, PaperPreset | WholeGraphPreset)
-        """Whether the network has a tenth class, "empty", and so learns from given cells as well."""
         self.wrong = preset.wrong if isinstance(preset, CandidatesPreset) else 0.0
         if isinstance(preset, PaperPreset | ConvolutionalPreset) and 9 * preset.digit_units > preset.hidden:
             raise InputError("--digit-units: at most a ninth of --hidden")
@@ -107,15 +102,15 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         return PuzzleSet(*map(np.concatenate, zip(*drawn, strict=True)))
 
     def targets(self, batch: Batch) -> Tensor:
-        """Of cells that are not given, unless the network says "empty" too."""
+        """Of cells that are not given, unless the network says "empty" too, and so learns from given ones as well."""
         classes = self._classes(batch)
-        return classes if self.knows_empty else classes.where(batch["puzzle"].flatten() == 0, IGNORE)
+        return classes if self.built.first_digit else classes.where(batch["puzzle"].flatten() == 0, IGNORE)
 
     def logits(self, outputs: Tensor) -> Tensor:
         return F.pad(outputs, (0, 1)) if self.wrong else outputs
 
     def _classes(self, batch: Batch) -> Tensor:
-        classes = batch["solution"].flatten() - (0 if self.knows_empty else 1)
+        classes = batch["solution"].flatten() - 1 + self.built.first_digit
         return classes.where(~batch["wrong"].repeat_interleave(81), NONE) if self.wrong else classes
 
     def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
@@ -131,7 +126,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         return PuzzleSet(*generate(count, seeded(VALIDATION_SEED), givens))
 
     def validate(self, network: nn.Module) -> dict[str, float]:
-        steps = FILLS if self.preset.network == "convolutional" else min(self.preset.steps, 64)
+        steps = self.built.looks or min(self.preset.steps, 64)
         solved = solve(self.validation.puzzles, network=network, max_steps=steps, restarts=0)
         cells = solved.grids == self.validation.solutions
         figures = {"solved": float(cells.all(1).mean()), "cells": float(cells.mean())}

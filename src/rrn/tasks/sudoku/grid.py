@@ -110,13 +110,11 @@ def describe_clash(grid: Any, box: Box = USUAL) -> str | None:
     """Two cells (rows and columns counted from 1) that share a row, column or box and a digit, or None if none do."""
     grid, n = as_grids(grid, box)[0], size_of(box)
     for unit in units(box):
-        members = grid[unit]
-        for place, digit in enumerate(members):
-            before = np.flatnonzero(members[:place] == digit)
-            if digit and len(before):
-                cells = (unit[before[0]], unit[place])
-                places = [f"row {cell // n + 1}, column {cell % n + 1}" for cell in cells]
-                return f"{digit} in " + " and in ".join(places)
+        for place, cell in enumerate(unit):
+            before = unit[:place][grid[unit[:place]] == grid[cell]]
+            if grid[cell] and len(before):
+                places = [f"row {at // n + 1}, column {at % n + 1}" for at in (before[0], cell)]
+                return f"{grid[cell]} in " + " and in ".join(places)
     return None
 
 

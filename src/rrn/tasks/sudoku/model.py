@@ -15,9 +15,8 @@ from rrn.tasks.sudoku.baselines.learned_messages import LearnedMessages
 from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset, LearnedMessagesPreset, WholeGraphPreset
 from rrn.tasks.sudoku.declared import sudoku
 from rrn.tasks.sudoku.grid import USUAL, Box, box_of, neighbours, size_of
-from rrn.tasks.sudoku.presets import CandidatesPreset, PaperPreset
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
-from rrn.tasks.sudoku.settings import SudokuPreset
+from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.training.experiment import Batch
 from rrn.tying import Axis, Ties, ties_of
 from rrn.updates import State

@@ -14,6 +14,7 @@ from rrn.guessing import GuessedBatch
 from rrn.parallel import in_threads
 from rrn.places import NOISE, BatchWork, Found, Kept, Places, think_through
 from rrn.tasks.sudoku.declared import sudoku
+from rrn.tasks.sudoku.files import parse_puzzle
 from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, size_of, solves
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.updates import State
@@ -175,8 +176,6 @@ def _together(parts: list[Solved]) -> Solved:
 
 
 def _as_puzzles(puzzles: Any, box: Box) -> np.ndarray:
-    from rrn.tasks.sudoku.files import parse_puzzle
-
     if isinstance(puzzles, str):
         puzzles = [puzzles]
     if isinstance(puzzles, list | tuple) and puzzles and isinstance(puzzles[0], str):

@@ -1,45 +1,13 @@
 """Sudoku: the paper's network, and a smaller, better one on the candidate graph; what they are compared with is in
 `baselines`."""
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Any
 
-import tyro
-
-from rrn.presets import PAPERS_OPTIMIZER, Share, Width
+from rrn.presets import PAPERS_OPTIMIZER
 from rrn.tasks.sudoku.baselines.presets import KINDS as BASELINE_KINDS
-from rrn.tasks.sudoku.baselines.presets import ONE_LOOK
 from rrn.tasks.sudoku.baselines.presets import PRESETS as BASELINES
-from rrn.tasks.sudoku.settings import DigitUnits, Layers, SudokuPreset
-
-
-@dataclass(frozen=True, kw_only=True)
-class CandidatesPreset(SudokuPreset):
-    """One node per candidate."""
-
-    network: Annotated[Literal["candidates"], tyro.conf.Suppress] = "candidates"
-    message_width: Width = 16
-    """Units of a message of each kind."""
-    layer_width: Width = 128
-    """Units of the layer from which both the messages and the change of the state are read."""
-    lines_alike: bool = False
-    """Training keeps weights equal that exchanging rows and columns maps onto each other."""
-    wrong: Share = 0.0
-    """The share of puzzles that get a wrong digit, so that nothing solves them. The network learns to say so: besides
-    the digits a cell has the class "none", whose logit is always zero. Then it can search: see `rrn.guessing`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PaperPreset(SudokuPreset):
-    """One node per cell."""
-
-    network: Annotated[Literal["paper"], tyro.conf.Suppress] = "paper"
-    layers: Layers = 3
-    """ReLU layers of each MLP. With one, the edge feature that is always zero is left out as well."""
-    digit_units: DigitUnits = 0
-    """This many units of every layer belong to each digit, the rest to none, and training keeps weights equal that
-    renaming digits maps onto each other, so that a puzzle teaches all digits at once. 0: no weights are tied."""
-
+from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset
 
 KINDS = (CandidatesPreset, PaperPreset, *BASELINE_KINDS)
 """Each network's own settings."""
@@ -130,15 +98,6 @@ PRESETS = (
         name="sudoku-last-loss",
         about="sudoku-paper-shallow with a loss at the last step of a segment only.",
         loss="last",
-    ),
-    PaperPreset(
-        name="sudoku-rn-node",
-        about="The node-centric relational network: the paper's network, run for one step. Digits treated alike, many "
-        "givens at first.",
-        hidden=96,
-        digit_units=8,
-        steps=1,
-        **ONE_LOOK,
     ),
     *BASELINES,
 )

@@ -1,8 +1,8 @@
-"""What all experiments on Sudoku share: the puzzles."""
+"""What can be set: of all experiments on Sudoku, the puzzles; and of each network."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -43,3 +43,31 @@ class SudokuPreset(SlotPreset):
     """The share of puzzles that come from --pool and --thin."""
     pool_extra_givens: Annotated[Givens, Needs("pool", otherwise="thin"), Needs("lower_by", False)] = (0, 3)
     """Digits added to a puzzle of --pool and --thin."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidatesPreset(SudokuPreset):
+    """One node per candidate."""
+
+    network: Annotated[Literal["candidates"], tyro.conf.Suppress] = "candidates"
+    message_width: Width = 16
+    """Units of a message of each kind."""
+    layer_width: Width = 128
+    """Units of the layer from which both the messages and the change of the state are read."""
+    lines_alike: bool = False
+    """Training keeps weights equal that exchanging rows and columns maps onto each other."""
+    wrong: Share = 0.0
+    """The share of puzzles that get a wrong digit, so that nothing solves them. The network learns to say so: besides
+    the digits a cell has the class "none", whose logit is always zero. Then it can search: see `rrn.guessing`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperPreset(SudokuPreset):
+    """One node per cell."""
+
+    network: Annotated[Literal["paper"], tyro.conf.Suppress] = "paper"
+    layers: Layers = 3
+    """ReLU layers of each MLP. With one, the edge feature that is always zero is left out as well."""
+    digit_units: DigitUnits = 0
+    """This many units of every layer belong to each digit, the rest to none, and training keeps weights equal that
+    renaming digits maps onto each other, so that a puzzle teaches all digits at once. 0: no weights are tied."""

@@ -24,6 +24,8 @@ FILLED = 30.0
 class ConvolutionalSudoku(PuzzleNetwork):
     """The state is the grid as it stands, (n, 81), 0 for an empty cell. ``filters`` were 512 in the original."""
 
+    looks = 64  # as many digits are filled in; it is trained on one
+
     def __init__(self, filters: int, digit_units: int = 0) -> None:
         super().__init__()
         widths = [10, *[filters] * LAYERS]

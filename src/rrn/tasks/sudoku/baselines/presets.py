@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from rrn.tasks.sudoku.settings import DigitUnits, Layers, SudokuPreset
+from rrn.tasks.sudoku.settings import DigitUnits, Layers, PaperPreset, SudokuPreset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class ConvolutionalPreset(_WithoutSlots):
 KINDS = (WholeGraphPreset, LearnedMessagesPreset, ConvolutionalPreset)
 
 _COMPARED: dict[str, Any] = {"extra_givens": (0, 17), "easier": 30, "updates": 1_000_000, "minutes": 12}
-ONE_LOOK = _COMPARED | {"ema": 0.998, "validate_every": 100}
+_ONE_LOOK = _COMPARED | {"ema": 0.998, "validate_every": 100}
 
 _LEARNED_MESSAGES = LearnedMessagesPreset(
     name="sudoku-learned-messages",
@@ -54,13 +54,22 @@ _LEARNED_MESSAGES = LearnedMessagesPreset(
 )
 
 PRESETS = (
+    PaperPreset(
+        name="sudoku-rn-node",
+        about="The node-centric relational network: the paper's network, run for one step. Digits treated alike, many "
+        "givens at first.",
+        hidden=96,
+        digit_units=8,
+        steps=1,
+        **_ONE_LOOK,
+    ),
     WholeGraphPreset(
         name="sudoku-rn-graph",
         about="The graph-centric relational network: one step, all messages summed, 81 cells read from the sum. Many "
         "givens at first.",
         hidden=256,
         steps=1,
-        **ONE_LOOK,
+        **_ONE_LOOK,
     ),
     _LEARNED_MESSAGES,
     replace(

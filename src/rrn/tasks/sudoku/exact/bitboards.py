@@ -24,11 +24,6 @@ COLUMN = 1 | 1 << 9 | 1 << 18
 CONTRADICTION, SOLVED, OPEN = 0, 1, 2
 
 
-def _boxes_of_row(row: int) -> int:
-    """Which of the three boxes a row of nine bits has bits in."""
-    return sum(1 << box for box in range(3) if row >> 3 * box & 7)
-
-
 def _within_permutations(places: int) -> int:
     """Of 3 x 3 bits those that belong to a permutation made of them."""
     kept = 0
@@ -39,14 +34,11 @@ def _within_permutations(places: int) -> int:
     return kept
 
 
-def _cells_of_minirows(minirows: int) -> int:
-    """The 27 bits of a band below the 9 bits of its rows x boxes."""
-    return sum(7 << 3 * minirow for minirow in range(9) if minirows >> minirow & 1)
-
-
-BOXES_OF_ROW = table([_boxes_of_row(row) for row in range(512)])
+BOXES_OF_ROW = table([sum(1 << box for box in range(3) if row >> 3 * box & 7) for row in range(512)])
+"""Which of the three boxes a row of nine bits has bits in."""
 WITHIN_PERMUTATIONS = table([_within_permutations(places) for places in range(512)])
-CELLS_OF_MINIROWS = table([_cells_of_minirows(minirows) for minirows in range(512)])
+CELLS_OF_MINIROWS = table([sum(7 << 3 * row for row in range(9) if rows >> row & 1) for rows in range(512)])
+"""The 27 bits of a band below the 9 bits of its rows x boxes."""
 SINGLE_IN_ROW = table([row if row.bit_count() == 1 else 0 for row in range(512)])
 FIRST_BOX = np.array([0, 1, 2, 9, 10, 11, 18, 19, 20])
 
