@@ -1,7 +1,7 @@
-"""Whole numbers for inner loops that give the same with numba and without: work arrays, bits, random numbers.
+"""Whole numbers that are the same everywhere, with numba and without: work arrays, bits, random numbers, hashes.
 
-Everything is arithmetic that stays below 2^63, on flat arrays (numpy arrays when compiled, lists when not, which are
-faster to index in plain Python).
+Inner loops have arithmetic that stays below 2^63, on flat arrays (numpy arrays when compiled, lists when not, which
+are faster to index in plain Python).
 """
 
 from typing import Any
@@ -61,3 +61,11 @@ def count_bits(bits: int) -> int:
         bits &= bits - 1
         count += 1
     return count
+
+
+def mix(numbers: np.ndarray) -> np.ndarray:
+    """Scatter 64-bit numbers (the finaliser of splitmix64); never maps 0 to itself."""
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ numbers >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ numbers >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ numbers >> np.uint64(31)

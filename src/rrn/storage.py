@@ -180,8 +180,8 @@ def write_dataset(folder: str | Path, arrays: dict[str, np.ndarray], about: dict
     write_json(folder / SIDECAR, {**about, "arrays": described})
 
 
-def read_dataset(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read what `write_dataset` wrote, checking every array against its shape, its type and its hash."""
+def read_dataset(folder: str | Path, task: str | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read what `write_dataset` wrote for a ``task``, checking every array against its shape, its type and its hash."""
     folder = Path(folder)
     sidecar = folder / SIDECAR
     if not sidecar.is_file():
@@ -191,6 +191,8 @@ def read_dataset(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str, A
         described = {
             str(name): (entry["shape"], entry["dtype"], entry["sha256"]) for name, entry in about["arrays"].items()
         }
+    if task is not None and about.get("task") != task:
+        raise InputError(f"{folder}: a data set of {about.get('task', 'another task')}, not of {task}")
     arrays = {}
     for name, (shape, dtype, sha256) in described.items():
         if not re.fullmatch(r"\w[\w-]{0,100}", name):

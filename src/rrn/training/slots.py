@@ -6,7 +6,7 @@ experiment of this kind trains on a new batch every ``steps``, as any other.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -164,3 +164,11 @@ class SlotExperiment(Experiment[P]):
     def restore(self, position: dict[str, float]) -> None:
         if self.easing:
             self.easing.restore(position)
+
+
+def draw_from(pools: Sequence[Sequence[np.ndarray]], count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """So many problems out of some pools, each of them as likely as the others; a pool is arrays of as many rows."""
+    shares = rng.multinomial(count, [1 / len(pools)] * len(pools)) if len(pools) > 1 else [count]
+    rows = [rng.integers(len(pool[0]), size=share) for pool, share in zip(pools, shares, strict=True)]
+    drawn = [[part[of] for part in pool] for pool, of in zip(pools, rows, strict=True)]
+    return [np.concatenate(parts) for parts in zip(*drawn, strict=True)]

@@ -79,9 +79,9 @@ def test_a_pool_must_be_proved(some: Some, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"pool\.txt:21: the puzzle has more than one solution"):
         read_pools(path, test=5, valid=5)
     pools = read_pools(path, test=5, valid=5, skip_bad=True)
-    assert len(pools.about["bad_left_out"]) == 1
-    assert len(pools.sets["train"].puzzles) == 10
-    assert (pools.sets["test"].solutions == some[1][:5]).all()
+    assert len(pools[1]["bad_left_out"]) == 1
+    assert len(pools[0]["train"].puzzles) == 10
+    assert (pools[0]["test"].solutions == some[1][:5]).all()
 
 
 def test_paper_sets(some: Some, pool_file: Path, tmp_path: Path) -> None:

@@ -28,13 +28,6 @@ class PuzzleSet(NamedTuple):
     solutions: np.ndarray
 
 
-class Pools(NamedTuple):
-    """A pool file in three parts without relatives across them, and what there is to say about it."""
-
-    sets: dict[str, PuzzleSet]
-    about: dict[str, Any]
-
-
 def read_pools(
     pool_file: str | Path,
     *,
@@ -44,8 +37,9 @@ def read_pools(
     skip_bad: bool = False,
     processes: int = 1,
     progress: Progress = _no_progress,
-) -> Pools:
-    """Read a pool, prove every puzzle unique, and split it into test (first), valid and train.
+) -> tuple[dict[str, PuzzleSet], dict[str, Any]]:
+    """Read a pool, prove every puzzle unique, and split it into test (first), valid and train; returns these, and what
+    there is to say about the pool.
 
     With a ``split_seed`` it is shuffled before. No part has a relative of another part's puzzle: puzzles count as
     relatives when any symmetry of Sudoku turns the solution of one into the solution of the other. That covers equal
@@ -64,7 +58,7 @@ def read_pools(
         "relatives_left_out": len(relatives),
         "bad_left_out": list(pool.bad),
     }
-    return Pools(sets, about)
+    return sets, about
 
 
 def add_givens(
@@ -76,15 +70,6 @@ def add_givens(
     keys = np.where(puzzles == 0, rng.random(puzzles.shape), 2.0)
     rank = np.argsort(np.argsort(keys, axis=1), axis=1)
     return np.where(rank < np.reshape(extra, (-1, 1)), solutions, puzzles)
-
-
-def sample_with_extra_givens(pool: PuzzleSet, count: int, extra: int, rng: np.random.Generator) -> PuzzleSet:
-    """``count`` puzzles drawn from the pool with replacement, ``extra`` givens added, the digits permuted."""
-    chosen = rng.integers(len(pool.puzzles), size=count)
-    puzzles, solutions = pool.puzzles[chosen], pool.solutions[chosen]
-    puzzles = add_givens(puzzles, solutions, extra, rng)
-    relabelled = draw_relabellings(count, rng)
-    return PuzzleSet(relabelled.apply(puzzles), relabelled.apply(solutions))
 
 
 def write_generated(
@@ -145,7 +130,7 @@ def write_hard(
 
 def write_paper_sets(
     folder: str | Path,
-    pools: Pools,
+    pools: tuple[dict[str, PuzzleSet], dict[str, Any]],
     seed: int,
     per_givens: Mapping[str, int] = PAPER_PER_GIVENS,
     progress: Progress = _no_progress,
@@ -153,7 +138,7 @@ def write_paper_sets(
     """Write a folder with the sets ``train``, ``valid`` and ``test`` as the paper makes them; returns its sidecar.
 
     Each set gets, for each of 0 to 17 extra givens in turn, as many samples as ``per_givens`` says, drawn from its own
-    part of the pool with replacement, the digits permuted.
+    part of the pool, as `read_pools` split it, with replacement, the digits permuted.
     """
     unknown = set(per_givens) - set(PAPER_PER_GIVENS)
     if unknown or any(count < 1 for count in per_givens.values()):
@@ -162,9 +147,12 @@ def write_paper_sets(
     done, total = 0, (MOST_EXTRA + 1) * sum(per_givens.values())
     sets: dict[str, PuzzleSet] = {}
     for name, count in per_givens.items():
-        parts = []
-        for extra, own in enumerate(seeds[name].spawn(MOST_EXTRA + 1)):
-            parts.append(sample_with_extra_givens(pools.sets[name], count, extra, np.random.default_rng(own)))
+        pool, parts = pools[0][name], []
+        for extra, rng in enumerate(map(np.random.default_rng, seeds[name].spawn(MOST_EXTRA + 1))):
+            chosen = rng.integers(len(pool.puzzles), size=count)
+            puzzles = add_givens(pool.puzzles[chosen], pool.solutions[chosen], extra, rng)
+            relabelled = draw_relabellings(count, rng)
+            parts.append((relabelled.apply(puzzles), relabelled.apply(pool.solutions[chosen])))
             done += count
             progress("sampling", done, total)
         sets[name] = PuzzleSet(*map(np.concatenate, zip(*parts, strict=True)))
@@ -173,16 +161,14 @@ def write_paper_sets(
         "extra_givens": [0, MOST_EXTRA],
         "per_givens": dict(per_givens),
         "counts": {name: len(made.puzzles) for name, made in sets.items()},
-        "pool": pools.about,
+        "pool": pools[1],
     }
     return _write(folder, "paper", sets, about)
 
 
 def read_sets(folder: str | Path) -> tuple[dict[str, PuzzleSet], dict[str, Any]]:
     """The sets of a folder that `write_generated` or `write_paper_sets` wrote, by name, and its sidecar."""
-    arrays, about = read_dataset(folder)
-    if about.get("task") != "sudoku":
-        raise InputError(f"{folder}: a data set of {about.get('task', 'another task')}, not of sudoku")
+    arrays, about = read_dataset(folder, "sudoku")
     with blaming(f"{folder}: damaged; write the data set again"):
         names = list(about["counts"])
     grids = partial(expected_array, arrays, source=folder, dtype=np.uint8, shape=(CELLS,), least=0, most=9)

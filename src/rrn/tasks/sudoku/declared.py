@@ -16,13 +16,9 @@ AT_MOST = ("digit in row of box", "digit in column of box")
 def sudoku(box: Box = USUAL) -> Constraints:
     """Candidates (row, column, digit), each counted from 0, and the six kinds of `candidate_groups`."""
     names = list(product(range(size_of(box)), repeat=3))
-    columns = candidate_groups(box)[0].T.tolist()
-    kinds = {
-        kind: dict(zip(names, column, strict=True)).get
-        for kind, column in zip((*EXACTLY, *AT_MOST), columns, strict=True)
-    }
-    exactly, at_most = ({kind: kinds[kind] for kind in rule} for rule in (EXACTLY, AT_MOST))
-    return Constraints(names, exactly, at_most)
+    groups = [dict(zip(names, column, strict=True)).get for column in candidate_groups(box)[0].T.tolist()]
+    exactly, at_most = zip(EXACTLY, groups, strict=False), zip(AT_MOST, groups[len(EXACTLY) :], strict=True)
+    return Constraints(names, dict(exactly), dict(at_most))
 
 
 def solver(weights: str = "sudoku") -> Solver:

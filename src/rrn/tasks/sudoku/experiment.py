@@ -25,7 +25,7 @@ from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPrese
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.curriculum import Easing
 from rrn.training.experiment import Batch, seeded
-from rrn.training.slots import SlotExperiment
+from rrn.training.slots import SlotExperiment, draw_from
 
 VALIDATION = 256
 """Puzzles; four times as many for the network on candidates, which is quick."""
@@ -77,7 +77,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
             most += round(self.preset.easier * max(0.0, 1 - self.progress / EASIER_UNTIL))
         grids: Sequence[np.ndarray] = generate(count - from_pool, rng, (least, most))
         if from_pool:
-            puzzles, solutions = self._drawn_from_pools(from_pool, rng)
+            puzzles, solutions = draw_from(self.pools, from_pool, rng)
             low, high = (least, most) if self.easing else self.preset.pool_extra_givens
             puzzles = add_givens(puzzles, solutions, rng.integers(low, high + 1, size=from_pool), rng)
             pooled, order = random_symmetry(puzzles, solutions, rng), rng.permutation(count)
@@ -94,12 +94,6 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
             candidate = int(rng.choice(others[row].nonzero()[:, 0].numpy()))
             puzzles[row, candidate // 9] = candidate % 9 + 1
         return batch | {"puzzle": puzzles, "wrong": wrong}
-
-    def _drawn_from_pools(self, count: int, rng: np.random.Generator) -> PuzzleSet:
-        shares = rng.multinomial(count, [1 / len(self.pools)] * len(self.pools)) if len(self.pools) > 1 else [count]
-        rows = [rng.integers(len(pool.puzzles), size=share) for pool, share in zip(self.pools, shares, strict=True)]
-        drawn = [(pool.puzzles[of], pool.solutions[of]) for pool, of in zip(self.pools, rows, strict=True)]
-        return PuzzleSet(*map(np.concatenate, zip(*drawn, strict=True)))
 
     def targets(self, batch: Batch) -> Tensor:
         """Of cells that are not given, unless the network says "empty" too, and so learns from given ones as well."""

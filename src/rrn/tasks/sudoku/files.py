@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.parallel import adding_up, run_jobs
+from rrn.parallel import apply_in_jobs
 from rrn.storage import lines_of
 from rrn.tasks.sudoku.exact import solve_exactly
 from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, describe_clash, line_to_grid, solves
@@ -19,7 +19,6 @@ from rrn.tasks.sudoku.text import entries as entries_of
 MESSAGES_SHOWN = 20
 PROOFS_PER_JOB = 2000
 
-Prove = Literal["nothing", "unsolved", "all"]
 Progress = Callable[[str, int, int], None]
 
 
@@ -45,7 +44,7 @@ def read_puzzles(
     path: str | Path,
     text: str | None = None,
     *,
-    prove: Prove = "nothing",
+    prove: Literal["nothing", "unsolved", "all"] = "nothing",
     skip_bad: bool = False,
     limit: int | None = None,
     processes: int = 1,
@@ -75,7 +74,8 @@ def read_puzzles(
     refuse(stated & ~solves(solutions, puzzles), "the stated solution does not solve the puzzle")
     if prove != "nothing":
         rows = np.flatnonzero(good & ~stated if prove == "unsolved" else good)
-        found, counts = _prove(puzzles[rows], processes, progress)
+        told = partial(progress, "proving")
+        found, counts = apply_in_jobs(solve_exactly, puzzles[rows], PROOFS_PER_JOB, processes, told)
         solutions[rows] = found
         all_counts = np.ones(len(puzzles), dtype=np.uint8)
         all_counts[rows] = counts
@@ -106,10 +106,3 @@ def _scan(lines: Iterable[str], limit: int | None) -> list[Entry]:
         if good == limit:
             break
     return scanned
-
-
-def _prove(puzzles: np.ndarray, processes: int, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
-    chunks = [puzzles[start : start + PROOFS_PER_JOB] for start in range(0, max(len(puzzles), 1), PROOFS_PER_JOB)]
-    report = adding_up([len(chunk) for chunk in chunks], partial(progress, "proving"))
-    results = run_jobs(solve_exactly, chunks, processes, report)
-    return np.concatenate([found for found, _ in results]), np.concatenate([counts for _, counts in results])

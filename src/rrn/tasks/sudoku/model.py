@@ -1,6 +1,7 @@
 """The networks for Sudoku, on the graph of its cells, as in the paper, or on that of its open candidates."""
 
 from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -10,9 +11,7 @@ from rrn.constraints.solving import CandidateNetwork
 from rrn.graphs import NeighbourTable
 from rrn.guessing import known_logits
 from rrn.network import RRN
-from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
-from rrn.tasks.sudoku.baselines.learned_messages import LearnedMessages
-from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset, LearnedMessagesPreset, WholeGraphPreset
+from rrn.tasks.sudoku.baselines.presets import WholeGraphPreset
 from rrn.tasks.sudoku.declared import sudoku
 from rrn.tasks.sudoku.grid import USUAL, Box, box_of, neighbours, size_of
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
@@ -29,16 +28,14 @@ ROWS_AND_COLUMNS = ((1, 2), (4, 5))
 
 
 def build(preset: SudokuPreset) -> PuzzleNetwork:
+    from rrn.tasks.sudoku.baselines.building import build_baseline
+
     match preset:
         case CandidatesPreset():
             return CandidateSudoku(preset)
-        case PaperPreset() | WholeGraphPreset():
+        case PaperPreset():
             return CellSudoku(preset)
-        case LearnedMessagesPreset():
-            return LearnedMessages(preset.hidden)
-        case ConvolutionalPreset():
-            return ConvolutionalSudoku(preset.hidden, preset.digit_units)
-    raise AssertionError(preset)
+    return build_baseline(preset)
 
 
 @cache
@@ -48,29 +45,20 @@ def cell_graph(puzzles: int, device: torch.device) -> NeighbourTable:
 
 
 class CellSudoku(PuzzleNetwork):
-    """The paper's network, on the graph of cells; or, as "rn-graph", the relational network that sums everything."""
+    """The paper's network, on the graph of cells. ``changed`` are settings of its `RRN` that are others."""
 
     first_digit = 1
 
-    def __init__(self, preset: PaperPreset | WholeGraphPreset) -> None:
+    def __init__(self, preset: PaperPreset | WholeGraphPreset, **changed: Any) -> None:
         super().__init__()
         self.digit = nn.Embedding(10, 16)
         self.row = nn.Embedding(9, 16)
         self.column = nn.Embedding(9, 16)
-        whole_graph = isinstance(preset, WholeGraphPreset)
-        self.digit_units = 0 if isinstance(preset, WholeGraphPreset) else preset.digit_units
-        self.rrn = RRN(
-            features=48,
-            hidden=preset.hidden,
-            outputs=810 if whole_graph else 10,
-            edge_features=1 if preset.layers == 3 else 0,
-            encoder_layers=preset.layers,
-            message_layers=preset.layers,
-            update="none" if whole_graph else "lstm",
-            update_layers=preset.layers,
-            readout="graph" if whole_graph else "node",
-            readout_layers=preset.layers if whole_graph else 0,
-        )
+        self.digit_units = preset.digit_units if isinstance(preset, PaperPreset) else 0
+        layers = {f"{part}_layers": preset.layers for part in ("encoder", "message", "update")}
+        settings: dict[str, Any] = {"outputs": 10, "update": "lstm", "readout": "node", "readout_layers": 0} | layers
+        edges = 1 if preset.layers == 3 else 0
+        self.rrn = RRN(features=48, hidden=preset.hidden, edge_features=edges, **settings | changed)
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         x, count = self.features(batch["puzzle"]), len(batch["puzzle"])

@@ -5,11 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from rrn.presets import PAPERS_OPTIMIZER
-from rrn.tasks.sudoku.baselines.presets import KINDS as BASELINE_KINDS
-from rrn.tasks.sudoku.baselines.presets import PRESETS as BASELINES
+from rrn.tasks.sudoku.baselines import presets as baselines
 from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset
 
-KINDS = (CandidatesPreset, PaperPreset, *BASELINE_KINDS)
+KINDS = (CandidatesPreset, PaperPreset, *baselines.KINDS)
 """Each network's own settings."""
 
 _PAPERS: dict[str, Any] = {"batch_size": 256, "updates": 300_000, "extra_givens": (0, 17), "validate_every": 500}
@@ -99,5 +98,5 @@ PRESETS = (
         about="sudoku-paper-shallow with a loss at the last step of a segment only.",
         loss="last",
     ),
-    *BASELINES,
+    *baselines.PRESETS,
 )

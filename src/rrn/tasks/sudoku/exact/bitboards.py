@@ -448,10 +448,9 @@ def thin(seed: Any, puzzles: Any, solutions: Any) -> None:
     every KEPT_EVERY.
     """
     work, order = _begin(seed)
-    random, other = work[3], np.zeros(81, np.int64)
     solution, current = _make(order, work)
     for step in range(1, THINNING + KEPT_EVERY * (len(puzzles) - 1) + 1):
-        shuffle(order, 0, 81, random)
+        shuffle(order, 0, 81, work[3])
         puzzle, clues = current.copy(), order[current[order] > 0]
         puzzle[clues[:2]] = 0
         ways = 2
@@ -459,15 +458,15 @@ def thin(seed: Any, puzzles: Any, solutions: Any) -> None:
             if ways > 1:
                 lone = _decisive(puzzle, work)
                 if len(lone):
-                    candidate = lone[draw(random, len(lone))]
+                    candidate = lone[draw(work[3], len(lone))]
                     puzzle[candidate // 9] = candidate % 9 + 1
                     ways = _count(puzzle, 2, False, work)
         if ways == 1:
-            other[:] = work[4]
+            found = work[4].copy()
             _dig(puzzle, order, work)
             if np.count_nonzero(puzzle) <= len(clues):
                 current = puzzle
-                solution[:] = other
+                solution[:] = found
         since = step - THINNING
         if since >= 0 and since % KEPT_EVERY == 0:
             puzzles[since // KEPT_EVERY, :] = current
