@@ -119,9 +119,10 @@ def describe_clash(grid: Any, box: Box = USUAL) -> str | None:
 
 
 def is_solved(grids: Any, box: Box = USUAL) -> np.ndarray:
-    """Whether every cell is filled and no rule broken: bool (n,)."""
-    grids = as_grids(grids, box)
-    return (grids > 0).all(axis=1) & ~breaks_a_rule(grids, box)
+    """Whether every cell is filled and no rule broken: bool (n,). Of n digits, a bit each, only all make up the sum."""
+    grids, n = as_grids(grids, box), size_of(box)
+    bits = (np.left_shift(1, some, dtype=np.int32) for some in np.array_split(grids, 1 + len(grids) // 50_000))
+    return np.concatenate([(some[:, units(box)].sum(axis=-1) == 2 ** (n + 1) - 2).all(axis=1) for some in bits])
 
 
 def solves(solutions: Any, puzzles: Any, box: Box = USUAL) -> np.ndarray:
