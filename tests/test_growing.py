@@ -11,7 +11,7 @@ from rrn.growing import deepen, grow_into
 from rrn.tasks import build_network, find_preset
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.model import CandidateSudoku
-from rrn.tasks.sudoku.presets import CandidatesPreset
+from rrn.tasks.sudoku.settings import CandidatesPreset
 
 
 @pytest.mark.parametrize("update", ["lstm", "gru", "mlp"])
@@ -66,14 +66,14 @@ def candidate_networks(*widths: tuple[int, int, int]) -> list[CandidateSudoku]:
     settings = [replace(preset, hidden=h, message_width=m, layer_width=w) for h, m, w in widths]
     networks = [CandidateSudoku(setting) for setting in settings]
     for network in networks:
-        network.treat_lines_alike()
+        network.treat_alike()
     return networks
 
 
 def test_a_wider_network_of_candidates_computes_the_same_and_stays_tied() -> None:
     narrow, wide = candidate_networks((12, 2, 20), (24, 3, 34))
     wide.load_state_dict(wide.widened(narrow.state_dict()))
-    assert not any(tied.broken() for tied in wide.line_ties())
+    assert not any(tied.broken() for tied in wide.ties())
     puzzles = torch.from_numpy(generate(3, np.random.default_rng(0))[0]).long()
     expected = narrow({"puzzle": puzzles}, steps=12)[0]
     outputs = wide({"puzzle": puzzles}, steps=12)[0]

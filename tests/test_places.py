@@ -45,6 +45,8 @@ def test_noise_goes_to_the_rows_of_those_who_get_it() -> None:
 class Timed:
     """Problems that are finished at given steps, one per start; their state shows who they are and how old."""
 
+    guide = None
+
     def __init__(self, *finish: list[int]) -> None:
         self.finish = finish
         self.here: list[list[tuple[int, int]]] = []

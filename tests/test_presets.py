@@ -10,7 +10,7 @@ import pytest
 from rrn import tasks
 from rrn.errors import InputError
 from rrn.presets import Preset, Range, check_flags, checked
-from rrn.tasks.sudoku.presets import CandidatesPreset
+from rrn.tasks.sudoku.settings import CandidatesPreset
 
 KINDS = list(dict.fromkeys(type(preset) for preset in tasks.presets().values()))
 

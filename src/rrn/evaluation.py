@@ -4,10 +4,13 @@ import os
 import platform
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from rrn.errors import InputError, quote
 from rrn.presets import Count
@@ -46,6 +49,49 @@ def step_list(text: str) -> list[int]:
     if min(steps) < 1 or max(steps) > MOST_STEPS:
         raise InputError(f"--steps: expected numbers of at least 1 and at most {MOST_STEPS:,}, got {quote(text)}")
     return sorted(set(steps))
+
+
+def in_parts(
+    of: Callable[[slice], np.ndarray], count: int, size: int, progress: Callable[[int, int], Any]
+) -> np.ndarray:
+    """Figures (steps, count), made by ``of`` for so many columns at a time."""
+    parts = []
+    for low in range(0, count, size):
+        parts.append(of(slice(low, low + size)))
+        progress(min(low + size, count), count)
+    return np.concatenate(parts, axis=1)
+
+
+def restarts_of(restarts: int | None, starts: int | None, usual: int) -> int:
+    """Starts after the clean one, from what --restarts and --starts say; as many as usual if nothing is said."""
+    if starts is None:
+        return usual if restarts is None else restarts
+    if restarts is not None:
+        raise InputError("--starts, --restarts: say one of them; they count the same")
+    return starts - 1
+
+
+def by_starts(
+    right: np.ndarray, taken: np.ndarray, steps: np.ndarray, starts: int, of_a_start: int, shared: bool
+) -> dict[str, dict[str, float]]:
+    """Accuracy against compute: the share of problems that are right, and that took so many starts, or so many steps of
+    all starts together.
+
+    ``right``, the starts ``taken`` and the ``steps`` of the last are (n,); a start has ``of_a_start`` steps at most.
+    Starts come one after the other; or, if all but the first ``shared`` a search, they are side by side.
+    """
+    total = (taken - 1) * of_a_start + steps
+    if shared:
+        total[taken > 1] = (of_a_start + (starts - 1) * steps)[taken > 1]
+    doubled = [2**power for power in range((of_a_start * starts).bit_length())]
+    return {
+        "accuracy_by_starts": {
+            str(k): float((right & (taken <= k)).mean()) for k in ([1, starts] if shared else range(1, starts + 1))
+        },
+        "accuracy_by_total_steps": {
+            str(t): float((right & (total <= t)).mean()) for t in [*doubled, of_a_start * starts]
+        },
+    }
 
 
 def provenance(config: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -29,25 +30,27 @@ from rrn.network import RRN
 from rrn.storage import write_atomically
 from rrn.updates import State
 
+N = TypeVar("N", bound=nn.Module)
 Dimensions = dict[int, str]
 """Of an input, the dimensions that may change, by name."""
 
 
-class _Start(nn.Module):
-    def __init__(self, network: RRN) -> None:
-        super().__init__()
-        self.network = network
+class Program(nn.Module, Generic[N]):
+    """What is exported: so many steps of a network, or what they begin with."""
 
+    def __init__(self, network: N, steps: int = 1) -> None:
+        super().__init__()
+        if steps < 1:
+            raise InputError(f"steps: expected at least 1, got {steps}")
+        self.network, self.steps = network, steps
+
+
+class _Start(Program[RRN]):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        state = self.network.init_state(x)
-        return tuple(part.clone() for part in (state.h, *state.memory))
+        return tuple(part.clone() for part in self.network.init_state(x).parts())
 
 
-class _Step(nn.Module):
-    def __init__(self, network: RRN) -> None:
-        super().__init__()
-        self.network = network
-
+class _Step(Program[RRN]):
     def forward(
         self,
         x: Tensor,
@@ -57,15 +60,11 @@ class _Step(nn.Module):
         *,
         state: tuple[Tensor, ...],
     ) -> tuple[Tensor, ...]:
-        after, outputs = self.network.step(State(state[0], tuple(state[1:])), x, edge_index, edge_attr, batch)
-        return outputs, *(part.clone() for part in (after.h, *after.memory))
+        after, outputs = self.network.step(State.of(state), x, edge_index, edge_attr, batch)
+        return outputs, *(part.clone() for part in after.parts())
 
 
-class _Run(nn.Module):
-    def __init__(self, network: RRN, steps: int) -> None:
-        super().__init__()
-        self.network, self.steps = network, steps
-
+class _Run(Program[RRN]):
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None, batch: Tensor | None = None
     ) -> Tensor:
@@ -86,8 +85,7 @@ def step_program(
     """
     inputs, dynamic = _graph_inputs(x, edge_index, edge_attr, batch)
     with torch.no_grad():
-        state = network.init_state(x)
-    parts = (state.h, *state.memory)
+        parts = network.init_state(x).parts()
     return export_program(
         _Step(network), {**inputs, "state": parts}, {**dynamic, "state": ({0: "nodes"},) * len(parts)}
     )
@@ -103,8 +101,6 @@ def run_program(
     steps: int,
 ) -> ExportedProgram:
     """``steps`` steps from the start; the answers of all of them. The graph is an example, as for `step_program`."""
-    if steps < 1:
-        raise InputError(f"steps: expected at least 1, got {steps}")
     return export_program(_Run(network, steps), *_graph_inputs(x, edge_index, edge_attr, batch))
 
 

@@ -12,12 +12,12 @@ of a problem share its branches: what one leaves, the others take up.
 import heapq
 import math
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from rrn.places import Places
+from rrn.places import BatchWork, Places, Resumable
 from rrn.updates import State
 
 FIRST_GUESS, FURTHER_GUESS, NOISY_STARTS = 48, 64, 8
@@ -30,6 +30,8 @@ DECIDED = 0.1
 """Cells with an entropy below this, in nats, are guessed last: there is little to learn from them."""
 PROGRESS = 0.9
 """A branch is not split while each look at it leaves less than this share of its entropy."""
+CERTAIN = 20.0
+"""Logit of what is known to be true; what cannot be has as much less than nothing."""
 LEAST_CHANCE = 0.05
 """No candidate is believed in, or not, with more confidence than this leaves."""
 
@@ -185,6 +187,8 @@ class Searches:
     ``whole`` gives the search of a problem by its number, ``begin`` its state at the start.
     """
 
+    stride = LOOK
+
     def __init__(self, whole: Callable[[int], Search], begin: Callable[[int], State]) -> None:
         self.whole, self.begin = whole, begin
         self.searches: dict[int, Search] = {}
@@ -226,6 +230,39 @@ class Searches:
 
     def over(self, number: int) -> None:
         self.searches.pop(number, None)
+
+
+def known_logits(true: Tensor) -> Tensor:
+    """Of candidates that are not open: which are true, bool, → logits."""
+    return torch.where(true, CERTAIN, -CERTAIN)
+
+
+class GuessedBatch(BatchWork):
+    """Problems of the same candidates as `rrn.places.BatchWork`, in which the network guesses: each start of each has a
+    graph of its own. The batch says which candidates are "open", and the logits "known" of the others: (problems,
+    candidates) each; the network answers with logits of all of them."""
+
+    guide: Searches
+
+    def __init__(self, network: Resumable, batch: dict[str, Tensor], candidates: Candidates, **told: Any) -> None:
+        super().__init__(network, batch, **told)
+        self.candidates = candidates
+        self.guide = Searches(self._search, lambda number: self.begin(torch.tensor([number], device="cpu"))[1])
+
+    def _search(self, number: int) -> Search:
+        still_open, known = (self.batch[name][number].cpu() for name in ("open", "known"))
+        return Search(self.candidates, still_open, known > 0)
+
+    def at_work(self, places: Places) -> dict[str, Tensor]:
+        branches, batch = self.guide.branches(places), super().at_work(places)
+        still_open, true = (torch.stack(parts) for parts in zip(*(branch[:2] for branch in branches), strict=True))
+        changed = {"open": still_open, "known": known_logits(true)}
+        return batch | {name: part.to(self.network.device) for name, part in changed.items()}
+
+    def run(self, places: Places, steps: int) -> tuple[Any, State]:
+        outputs, state = super().run(places, steps)
+        self.guide.hear(places, outputs[-1].reshape(len(places.numbers), -1).cpu())
+        return outputs, state
 
 
 def _first_guess(start: int) -> int:

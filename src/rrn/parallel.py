@@ -89,6 +89,19 @@ def make_in_jobs(
     return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
 
 
+def apply_in_jobs(
+    function: Callable[[np.ndarray], Sequence[np.ndarray]],
+    array: np.ndarray,
+    per_job: int,
+    processes: int,
+    progress: Callable[[int, int], Any],
+) -> list[np.ndarray]:
+    """Arrays that a function returns, as many rows as it is given: called with so many rows at a time."""
+    parts = [array[start : start + per_job] for start in range(0, max(len(array), 1), per_job)]
+    results = run_jobs(function, parts, processes, adding_up([len(part) for part in parts], progress))
+    return [np.concatenate(arrays) for arrays in zip(*results, strict=True)]
+
+
 def _make(job: tuple[Any, ...]) -> Sequence[np.ndarray]:
     make, count, seed, settings = job
     made: Sequence[np.ndarray] = make(count, np.random.default_rng(seed), *settings)

@@ -8,7 +8,7 @@ noise and training all work this way (`Places`). `think_through` is the loop for
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -22,6 +22,7 @@ from rrn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
+    from rrn.tying import Ties
 
 STRIDE = 8
 """Steps between two looks at the answers."""
@@ -106,9 +107,26 @@ class Resumable(nn.Module, ABC):
         """The state with noise of a standard deviation (rows, 1) added."""
         return state
 
+    def ties(self) -> list["Ties"]:
+        """Which of its weights training keeps equal: see `rrn.tying`."""
+        return []
+
+    def treat_alike(self) -> None:
+        """New weights, tied as `ties` says."""
+        for tied in self.ties():
+            tied.share()
+
+    def widened(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The weights of a network of this kind, as this one has use for: it may be wider."""
+        return weights
+
 
 class Work(Protocol):
     """Problems, numbered from 0, and a network that works on some of them at a time."""
+
+    @property
+    def guide(self) -> "Guide | None":
+        """Who says what becomes of the places; None: nobody."""
 
     def __len__(self) -> int: ...
 
@@ -126,6 +144,33 @@ class Work(Protocol):
 
     def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None) -> State:
         """As `rrn.updates.Update.noisy`."""
+
+
+class BatchWork:
+    """Problems as tensors by name, and a `Resumable` network, which is called with those that have a place, as `Work`.
+
+    What else it is called with is ``told``.
+    """
+
+    guide: "Guide | None" = None
+
+    def __init__(self, network: Resumable, batch: dict[str, Tensor], **told: Any) -> None:
+        self.network, self.told, self.noisy = network, told, network.noisy
+        self.batch = network.prepare({name: part.to(network.device) for name, part in batch.items()}, **told)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.batch.values())))
+
+    def begin(self, numbers: Tensor) -> tuple[Tensor, State]:
+        batch = {name: part[numbers] for name, part in self.batch.items()}
+        return self.network.rows(batch).cpu(), self.network.start(batch)
+
+    def at_work(self, places: Places) -> dict[str, Tensor]:
+        """The batch of those that have a place."""
+        return {name: part[places.numbers] for name, part in self.batch.items()}
+
+    def run(self, places: Places, steps: int) -> tuple[Any, State]:
+        return self.network(self.at_work(places), steps=steps, state=places.state, **self.told)
 
 
 @dataclass
@@ -155,8 +200,11 @@ Watch = Callable[[Places, "Tensor | Outputs"], None]
 class Guide(Protocol):
     """Says what becomes of the places: a problem in which one guesses gets another graph."""
 
+    stride: int
+    """Steps from one look at the answers to the next."""
+
     def decide(self, places: Places) -> Places:
-        """Asked before every few steps."""
+        """Asked before every ``stride`` steps."""
 
     def noisy(self, places: Places) -> Tensor:
         """Which places may get noise: (places,) bool."""
@@ -195,19 +243,17 @@ def think_through(
     generator: torch.Generator | None = None,
     progress: Callable[[int], None] = lambda count: None,
     watch: Watch | None = None,
-    guide: Guide | None = None,
-    stride: int = STRIDE,
 ) -> Found:
     """Work on all problems, at most ``places`` at a time, until each is finished or has had ``max_steps`` steps.
 
     What its first, clean start does not finish is begun again with noise on the way, all further starts of a problem
-    side by side; as soon as one of them finishes it, the others leave. The answers are looked at every ``stride``
-    steps.
+    side by side; as soon as one of them finishes it, the others leave.
     """
     for name, value in (("max_steps", max_steps), ("starts", starts), ("places", 1 if places is None else places)):
         if value < 1:
             raise InputError(f"{name}: expected at least 1, got {value}")
-    count = len(work)
+    count, guide = len(work), work.guide
+    stride = STRIDE if guide is None else guide.stride
     counter = torch.zeros(count, dtype=torch.long, device="cpu")
     found = Found([None] * count, counter.bool(), counter, counter + 1, [])
     first_answers: list[Any] = [None] * count
@@ -311,6 +357,8 @@ Until = Settled | Converged | Check
 
 class GraphWork:
     """The graphs of a batch as `Work`."""
+
+    guide = None
 
     def __init__(self, network: "RRN", given: "Prepared", until: Until, starts: int) -> None:
         self.network, self.given, self.until, self.noisy = network, given, until, network.update.noisy

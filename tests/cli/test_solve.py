@@ -159,7 +159,7 @@ def test_a_full_grid_is_already_solved(call: Call, tmp_path: Path) -> None:
 @pytest.mark.parametrize("box", [(2, 2), (2, 3), (4, 4)])
 def test_other_sizes(box: tuple[int, int], call: Call, tmp_path: Path) -> None:
     puzzles, solutions = generate(2, np.random.default_rng(3), 120 if box == (4, 4) else 4, box=box)
-    lines, answers = ([grid_to_line(grid, box) for grid in grids] for grids in (puzzles, solutions))
+    lines, answers = ([grid_to_line(grid) for grid in grids] for grids in (puzzles, solutions))
     code, out, _ = call("solve", lines[0], "--trace")
     assert code == 0
     size = box[0] * box[1]

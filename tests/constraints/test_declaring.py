@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from rrn.constraints import UNKNOWN, Constraints, Problem
+from rrn.constraints.solving import open_graph
 from rrn.errors import InputError
 from rrn.tasks.sudoku.data import add_givens
 from rrn.tasks.sudoku.declared import sudoku
 from rrn.tasks.sudoku.exact import generate
-from rrn.tasks.sudoku.model import candidate_graph, what_givens_say
+from rrn.tasks.sudoku.model import groups_on, what_givens_say
 
 
 def squares(size: int) -> Constraints:
@@ -97,7 +98,7 @@ def test_sudoku_is_one_instance(box: tuple[int, int]) -> None:
         problem = constraints.problem((int(cell) // n, int(cell) % n, int(puzzle[cell]) - 1) for cell in cells)
         _, still_open = what_givens_say(torch.from_numpy(puzzle[None]).long(), box)
         assert problem.still_open.tolist() == still_open[0].tolist()
-        theirs, _ = candidate_graph(still_open, box)
+        theirs, _ = open_graph(still_open, *groups_on(box, still_open.device))
         values = torch.randn(theirs.num_nodes, 6 * 2)
         assert torch.allclose(constraints.graph(problem.still_open).sums(values), theirs.sums(values), atol=1e-5)
         answer = np.arange(n * n) * n + solution - 1

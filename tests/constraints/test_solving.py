@@ -197,7 +197,7 @@ def test_training_with_false_givens_teaches_to_tell_them() -> None:
         batch = Batch(problems, trained.kinds)
         losses = []
         for solver in (trained, untrained):
-            logits, _ = run(solver.network, batch, 8, enter(solver.network, problems)[1])
+            logits, _ = run(solver.network, batch.graph, 8, enter(solver.network, problems)[1])
             losses.append(float(_loss(logits[-1:], batch, refutes=True)))
         assert losses[0] < share * losses[1]
 

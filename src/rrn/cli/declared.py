@@ -13,6 +13,7 @@ from rrn.constraints.files import SOLVER, read_problem
 from rrn.constraints.search import why_not
 from rrn.constraints.solving import STARTS
 from rrn.errors import InputError, counted
+from rrn.evaluation import restarts_of
 
 if TYPE_CHECKING:
     from rrn.cli.solve import Options
@@ -23,7 +24,7 @@ def solve_declared(options: "Options") -> int:
         raise InputError(f"--device {options.device}: problems of constraints are solved on the CPU")
     problem = read_problem(options.puzzle)
     solver = _solver(options.weights, problem)
-    starts = 1 + options.restarts_or(STARTS - 1)
+    starts = 1 + restarts_of(options.restarts, options.starts, STARTS - 1)
     found = solver.solve(problem, max_steps=options.max_steps, starts=starts, seed=options.seed)
     valid, steps, tried = bool(found.valid[0]), int(found.steps[0]), int(found.starts[0])
     reason, status = None, "solved"

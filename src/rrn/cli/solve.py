@@ -33,6 +33,7 @@ from rrn.cli.grids import (
 from rrn.cli.options import parse, print_json
 from rrn.cli.puzzles import Reader
 from rrn.errors import InputError, counted
+from rrn.evaluation import restarts_of
 from rrn.presets import Range, Seed, Steps
 from rrn.storage import lines_of
 from rrn.tasks.sudoku.examples import EXAMPLES
@@ -43,7 +44,7 @@ from rrn.tasks.sudoku.text import cells_of
 if TYPE_CHECKING:
     from torch import nn
 
-    from rrn.tasks.sudoku.outcome import Outcome
+    from rrn.constraints.outcome import Outcome
 
 FIRST_BATCH, BATCH = 32, 512
 """Puzzles solved together: few at first, so that there is something to see."""
@@ -95,14 +96,6 @@ class Options:
     """Print the last line only: what was solved."""
     json: bool = False
     """Print one JSON object per puzzle, a line each, and nothing else."""
-
-    def restarts_or(self, usual: int) -> int:
-        """Starts after the clean one; as many as usual if nothing is said."""
-        if self.starts is None:
-            return usual if self.restarts is None else self.restarts
-        if self.restarts is not None:
-            raise InputError("--starts, --restarts: say one of them; they count the same")
-        return self.starts - 1
 
 
 @dataclass
@@ -235,7 +228,7 @@ def _work_out(
         puzzles,
         network,
         max_steps=options.max_steps,
-        restarts=options.restarts_or(RESTARTS),
+        restarts=restarts_of(options.restarts, options.starts, RESTARTS),
         seed=options.seed,
         trace=trace,
         stronger=partial(_load, STRONGEST, options.device) if options.weights == Options.weights else None,
@@ -250,7 +243,7 @@ def _show_one(result: "Outcome", options: Options) -> int:
     else:
         console = Console(highlight=False)
         if options.trace and result.chances is not None:
-            show_trace(console, result.puzzle, result.chances)
+            show_trace(console, result.problem, result.chances)
         if not options.quiet:
             show_grid(console, result)
         console.print(verdict(result, options.max_steps), soft_wrap=True)
@@ -259,10 +252,10 @@ def _show_one(result: "Outcome", options: Options) -> int:
 
 def show_grid(console: Console, result: "Outcome") -> None:
     """The puzzle and, beside it, the answer; what clashes in it is marked. Alone where there is no other."""
-    shown = framed(result.puzzle, result.puzzle)
+    shown = framed(result.problem, result.problem)
     if result.status in ("solved", "not solved"):
-        wrong = wrong_cells(result.puzzle, result.answer)
-        shown = beside(shown, framed(result.puzzle, result.answer, wrong))
+        wrong = wrong_cells(result.problem, result.answer)
+        shown = beside(shown, framed(result.problem, result.answer, wrong))
     console.print(plain_if_needed(console, shown), soft_wrap=True)
 
 
@@ -290,7 +283,7 @@ def verdict(result: "Outcome", max_steps: int) -> Text:
         return Text.assemble(("already solved", "bold green"), f": {result.reason}")
     if result.status == "no solution":
         return Text.assemble(("no solution", WRONG), f": {result.reason}")
-    wrong = int(wrong_cells(result.puzzle, result.answer).sum())
+    wrong = int(wrong_cells(result.problem, result.answer).sum())
     tried = f": {counted(result.starts, 'start')} of {counted(max_steps, 'step')}; confidence {result.confidence:.1%}\n"
     return Text.assemble(("not solved", WRONG), tried, f"the {wrong} cells marked ! break a rule; {result.reason}")
 
@@ -299,30 +292,29 @@ def _draw(options: Options, result: "Outcome") -> None:
     from rrn.tasks.sudoku.figures import draw_gif, draw_steps_png
 
     assert result.chances is not None
-    if (options.gif or options.png) and len(result.puzzle) != 81:
+    if (options.gif or options.png) and len(result.problem) != 81:
         raise InputError("--gif and --png draw Sudokus of 9 × 9; --trace shows any")
     steps = len(result.chances)
     start = result.starts if result.valid else None
     if options.gif:
-        draw_gif(options.gif, result.puzzle, result.chances, start=start)
+        draw_gif(options.gif, result.problem, result.chances, start=start)
     if options.png:
-        draw_steps_png(options.png, result.puzzle, result.chances, {0, 1, (steps + 2) // 3, steps}, start=start)
+        draw_steps_png(options.png, result.problem, result.chances, {0, 1, (steps + 2) // 3, steps}, start=start)
     drawn = [str(path) for path in (options.gif, options.png) if path]
     if drawn:
         print(f"drawn: {', '.join(drawn)}", file=sys.stderr)
 
 
 def _record(result: "Outcome", trace: bool = False) -> dict[str, Any]:
-    box = result.box
-    found: dict[str, Any] = {"puzzle": grid_to_line(result.puzzle, box), "status": result.status}
+    found: dict[str, Any] = {"puzzle": grid_to_line(result.problem), "status": result.status}
     if result.status != "no solution":
-        found["solution" if result.valid else "answer"] = grid_to_line(result.answer, box)
+        found["solution" if result.valid else "answer"] = grid_to_line(result.answer)
     found |= {"valid": result.valid, "steps": result.steps, "starts": result.starts}
     found["confidence"] = round(result.confidence, 4) if result.status != "no solution" else None
     if result.reason:
         found["reason"] = result.reason
     if trace and result.chances is not None:
-        found["trace"] = [grid_to_line(grid, box) for grid in decided_cells(result.puzzle, result.chances)]
+        found["trace"] = [grid_to_line(grid) for grid in decided_cells(result.problem, result.chances)]
     return found
 
 
@@ -384,11 +376,11 @@ def _line(number: int, result: "Outcome") -> Text:
     if not result.valid:
         line.append(f"{result.status:<14}", WRONG)
         tried = f"           {starts}          " if result.status == "not solved" else " " * 29
-        return line.append(f"{tried}{grid_to_line(result.puzzle, result.box)}  {result.reason}")
+        return line.append(f"{tried}{grid_to_line(result.problem)}  {result.reason}")
     line.append(f"{result.status:<14}", "green")
     took = f"{counted(result.steps, 'step'):>9}  {starts}  {result.confidence:6.1%}  "
     line.append(took if result.starts else " " * len(took))
-    for given, digit in zip(result.puzzle, grid_to_line(result.answer, result.box), strict=True):
+    for given, digit in zip(result.problem, grid_to_line(result.answer), strict=True):
         line.append(digit, GIVEN if given else FOUND)
     return line
 

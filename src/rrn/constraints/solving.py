@@ -1,9 +1,12 @@
-"""Solving declared problems with a network: answers, and whether each of them breaks no rule."""
+"""Solving declared problems with a network: answers, and whether each of them breaks no rule.
 
-from collections.abc import Callable, Sequence
+Problems that share their groups can also be batches of tensors: `CandidateNetwork`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -12,11 +15,13 @@ from torch import Tensor
 from rrn.constraints.declaring import Problem
 from rrn.errors import InputError
 from rrn.graphs import Groups
-from rrn.guessing import LOOK, Branch, Search, Searches
+from rrn.growing import widen
+from rrn.guessing import Branch, Search, Searches
 from rrn.messages import GroupMessage
 from rrn.network import RRN
-from rrn.places import NOISE, STRIDE, Places, think_through
+from rrn.places import NOISE, Places, Resumable, think_through
 from rrn.readouts import DotReadout
+from rrn.tying import Axis, Ties
 from rrn.updates import SharedLayerUpdate, State
 
 PLACES = 32
@@ -147,18 +152,15 @@ class Solver:
         problems = [problems] if isinstance(problems, Problem) else list(problems)
         generator = torch.Generator().manual_seed(seed)
         guess = guess and self.refutes and all(problem.constraints.decides for problem in problems)
-        guessed = _GuessedWork(self, problems) if guess else None
         with torch.inference_mode():
             found = think_through(
-                guessed or _Work(self, problems),
+                _GuessedWork(self, problems) if guess else _Work(self, problems),
                 max_steps=max_steps,
                 starts=starts,
                 noise=noise,
                 places=places,
                 generator=generator,
                 progress=progress,
-                guide=guessed.searches if guessed else None,
-                stride=LOOK if guessed else STRIDE,
             )
         answers = [
             [problem.constraints.names[number] for number in true]
@@ -183,6 +185,8 @@ class Solver:
 class _Work:
     """Problems as `rrn.places.Work`: finished when the answer breaks no rule."""
 
+    guide: Searches | None = None
+
     def __init__(self, solver: Solver, problems: Sequence[Problem]) -> None:
         self.network, self.kinds, self.problems = solver.network, solver.kinds, problems
         self.noisy = solver.network.update.noisy
@@ -203,7 +207,7 @@ class _Work:
         at_work = self.now(places)
         if self.batch is None or at_work != self.at_work:
             self.at_work, self.batch = at_work, Batch(at_work, self.kinds)
-        return run(self.network, self.batch, steps, places.state)
+        return run(self.network, self.batch.graph, steps, places.state)
 
     def finished(self, places: Places, outputs: Tensor) -> Tensor:
         assert self.batch is not None
@@ -220,9 +224,11 @@ class _Work:
 class _GuessedWork(_Work):
     """Problems in which the network guesses: each start of each has a graph of its own."""
 
+    guide: Searches
+
     def __init__(self, solver: Solver, problems: Sequence[Problem]) -> None:
         super().__init__(solver, problems)
-        self.searches = Searches(self._search, lambda number: enter(self.network, [self.problems[number]])[1])
+        self.guide = Searches(self._search, lambda number: enter(self.network, [self.problems[number]])[1])
         self.made: dict[tuple[int, int], tuple[Branch, Problem]] = {}
 
     def _search(self, number: int) -> Search:
@@ -234,7 +240,7 @@ class _GuessedWork(_Work):
 
     def now(self, places: Places) -> list[Problem]:
         before, self.made = self.made, {}
-        for key, branch in zip(places.who(), self.searches.branches(places), strict=True):
+        for key, branch in zip(places.who(), self.guide.branches(places), strict=True):
             known = before.get(key)
             if known is None or known[0] is not branch:
                 still_open, true = branch.still_open.numpy(), branch.true.numpy()
@@ -249,7 +255,7 @@ class _GuessedWork(_Work):
         said = outputs[-1].split([int(problem.still_open.sum()) for problem in self.at_work])
         for logits, problem, of_open in zip(of_all, self.at_work, said, strict=True):
             logits[torch.from_numpy(problem.still_open)] = of_open
-        self.searches.hear(places, of_all)
+        self.guide.hear(places, of_all)
         return outputs, state
 
 
@@ -259,10 +265,94 @@ def enter(network: RRN, problems: Sequence[Problem]) -> tuple[Tensor, State]:
     return sizes, network.init_state(next(network.parameters()).new_ones(int(sizes.sum()), 1))
 
 
-def run(network: RRN, batch: Batch, steps: int, state: State) -> tuple[Tensor, State]:
+def run(network: RRN, graph: Groups, steps: int, state: State) -> tuple[Tensor, State]:
     """The logits of the open candidates after each step, (steps, nodes), and the state after the last."""
-    nodes = batch.graph.num_nodes
-    if not nodes:
+    if not graph.num_nodes:
         return state.h.new_zeros(steps, 0), state
-    outputs, state = network.run(state.h.new_ones(nodes, 1), batch.graph, steps=steps, state=state)
+    outputs, state = network.run(state.h.new_ones(graph.num_nodes, 1), graph, steps=steps, state=state)
     return outputs[..., 0], state
+
+
+def open_graph(still_open: Tensor, member_of: Tensor, counts: Sequence[int]) -> tuple[Groups, Tensor]:
+    """The graph of the open candidates (problems, candidates), and which of all candidates its nodes are."""
+    nodes = still_open.flatten().nonzero()[:, 0]
+    return Groups(member_of[nodes % still_open.shape[1]], counts, still_open.sum(1).cumsum(0)), nodes
+
+
+class CandidateNetwork(Resumable):
+    """`make_network` on problems that share their groups: those of a batch with "open", which candidates are, and
+    "known", the logits of the others, (problems, candidates) each; `prepare` may derive them.
+
+    Candidates that are not open take no part: the graph itself says what is known.
+    """
+
+    exchanged: Sequence[tuple[int, int]] = ()
+    """Pairs of kinds that a symmetry of the problem exchanges, all at once: rows and columns, say."""
+
+    def __init__(self, kinds: int, hidden: int, message_width: int, layer_width: int) -> None:
+        super().__init__()
+        self.rrn = make_network(kinds, hidden, message_width, layer_width)
+        self.kinds = kinds
+
+    def run(
+        self, batch: dict[str, Tensor], member_of: Tensor, counts: Sequence[int], steps: int, state: State | None
+    ) -> tuple[Tensor, State]:
+        """The logits of all candidates after each step, (steps, problems · candidates), and the state after the last.
+
+        ``member_of`` and ``counts`` are as in `Constraints`.
+        """
+        graph, nodes = open_graph(batch["open"], member_of, counts)
+        outputs, state = run(self.rrn, graph, steps, state or self.start(batch))
+        return batch["known"].flatten().repeat(steps, 1).index_copy(1, nodes, outputs), state
+
+    def rows(self, batch: dict[str, Tensor]) -> Tensor:
+        return self.prepare(batch)["open"].sum(1)
+
+    def start(self, batch: dict[str, Tensor]) -> State:
+        return self.rrn.init_state(next(self.parameters()).new_ones(int(self.rows(batch).sum()), 1))
+
+    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
+        return self.rrn.update.noisy(state, noise, generator)
+
+    def ties(self) -> list[Ties]:
+        """What is equal if the network treats kinds alike that are `exchanged`: a third of its units belong to the
+        first of each pair, and a third to the second."""
+        if not self.exchanged:
+            return []
+        update, readout = cast(SharedLayerUpdate, self.rrn.update), cast(DotReadout, self.rrn.readout)
+        width = update.messages // self.kinds
+        owner, role = torch.full((self.kinds,), -1, device="cpu"), torch.arange(self.kinds, device="cpu")
+        for one, second in self.exchanged:
+            owner[one], owner[second], role[second] = 0, 1, one
+        roles = role[:, None] * width + torch.arange(width, device="cpu")
+        messages = Axis(owner.repeat_interleave(width), roles.flatten())
+        layer, state = (_thirds(units) for units in (update.first.shape[1] - update.messages, update.hidden))
+        layer = messages + layer
+        told = state + messages + Axis.of(0, 0, 1)
+        return [
+            Ties(update.first, told, layer, inputs=0),
+            Ties(update.second, layer, state, inputs=0),
+            Ties(readout.weight, state),
+        ]
+
+    def widened(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The weights of a narrower network of this kind, in the midst of this one's own: see `rrn.growing.widen`."""
+        update, second = cast(SharedLayerUpdate, self.rrn.update), weights.get("rrn.update.second")
+        if second is None or second.shape == update.second.shape:
+            return weights
+        layer, hidden = second.shape
+        rest = layer - (len(weights["rrn.update.first"]) - 1 - hidden)
+        state, others = _thirds_of(hidden, update.hidden), _thirds_of(rest, len(update.second) - update.messages)
+        return widen(self.rrn, weights, state, others, prefix="rrn.")
+
+
+def _thirds(units: int) -> Axis:
+    """A third of the units for the first of each pair of kinds, one for the second, and the rest for both."""
+    return Axis.of(2, units // 3, units - 2 * (units // 3))
+
+
+def _thirds_of(few: int, many: int) -> Tensor:
+    """Where few units stand among many, if each keeps to its third."""
+    each, third = few // 3, many // 3
+    shares = (0, each), (third, each), (2 * third, few - 2 * each)
+    return torch.cat([torch.arange(first, first + count, device="cpu") for first, count in shares])

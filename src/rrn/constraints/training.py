@@ -99,7 +99,7 @@ def fit(
         batch = Batch([problems[number] for number in here.numbers.tolist()], tuple(kinds))
         if wrong and not batch.decides:
             raise InputError("wrong: only for constraints whose first kind decides; see Constraints.decides")
-        logits, state = run(network, batch, segment, here.state)
+        logits, state = run(network, batch.graph, segment, here.state)
         loss = _loss(logits, batch, wrong > 0)
         optimizer.zero_grad()
         loss.backward()

@@ -6,12 +6,13 @@ experiment of this kind trains on a new batch every ``steps``, as any other.
 """
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from rrn.errors import InputError
 from rrn.losses import IGNORE, step_losses, winners
@@ -19,6 +20,7 @@ from rrn.places import Places, Resumable
 from rrn.presets import SlotPreset
 from rrn.training.curriculum import Easing
 from rrn.training.experiment import Batch, Carry, Experiment, Shard
+from rrn.tying import Ties
 
 SHORTEST_LIFE = 8
 """With --lives: the fewest steps a problem stays."""
@@ -43,9 +45,25 @@ class SlotExperiment(Experiment[P]):
     def draw(self, count: int, rng: np.random.Generator) -> Batch:
         """So many new problems."""
 
-    @abstractmethod
+    def network(self) -> nn.Module:
+        self.built.treat_alike()
+        return self.built
+
+    def ties(self, network: nn.Module) -> list[Ties]:
+        return network.ties() if isinstance(network, Resumable) else []
+
+    def start_from(self, network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+        super().start_from(network, network.widened(weights) if isinstance(network, Resumable) else weights)
+
+    def logits(self, outputs: Tensor) -> Tensor:
+        """Outputs (steps, n, classes) with classes that the network does not name."""
+        return outputs
+
     def right(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """Whether each problem's answer is right after each step: (steps, places)."""
+        """Whether each problem's answers are right after each step: (steps, places)."""
+        targets, places = self.targets(batch), len(next(iter(batch.values())))
+        right = (self.logits(outputs).argmax(-1) == targets) | (targets == IGNORE)
+        return right.view(len(outputs), places, -1).all(-1)
 
     def begin(self, rng: np.random.Generator, shard: Shard) -> Carry:
         if self.preset.batch_size % (self.preset.copies * shard.world):
@@ -75,7 +93,7 @@ class SlotExperiment(Experiment[P]):
         return torch.from_numpy(drawn.round().astype(np.int64))
 
     def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        targets, weights = self.targets(batch), None
+        outputs, targets, weights = self.logits(outputs), self.targets(batch), None
         considered = outputs if self.preset.loss == "every" else outputs[-1:]
         if self.preset.copies > 1:
             weights = self._weights_of_winners(considered.detach(), targets, len(next(iter(batch.values()))))
@@ -146,3 +164,11 @@ class SlotExperiment(Experiment[P]):
     def restore(self, position: dict[str, float]) -> None:
         if self.easing:
             self.easing.restore(position)
+
+
+def draw_from(pools: Sequence[Sequence[np.ndarray]], count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """So many problems out of some pools, each of them as likely as the others; a pool is arrays of as many rows."""
+    shares = rng.multinomial(count, [1 / len(pools)] * len(pools)) if len(pools) > 1 else [count]
+    rows = [rng.integers(len(pool[0]), size=share) for pool, share in zip(pools, shares, strict=True)]
+    drawn = [[part[of] for part in pool] for pool, of in zip(pools, rows, strict=True)]
+    return [np.concatenate(parts) for parts in zip(*drawn, strict=True)]

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
-from rrn.export import export_program
+from rrn.export import Program, export_program
 from rrn.graphs import CompleteGraphs, PackedGraphs
 from rrn.readouts import answer_of
 from rrn.tasks.babi.data import MIN_WIDTH
@@ -24,26 +24,18 @@ from rrn.tasks.babi.model import RolesNetwork
 from rrn.tasks.sudoku.export import step_program
 
 
-class _Run(nn.Module):
-    """All steps of a network that takes a batch by name."""
-
-    def __init__(self, network: nn.Module, steps: int) -> None:
-        super().__init__()
-        self.network, self.steps = network, steps
-
-
-class _Ages(_Run):
+class _Ages(Program[nn.Module]):
     def forward(self, facts: Tensor, asked: Tensor) -> Tensor:
         return answer_of(self.network({"facts": facts, "asked": asked}, steps=self.steps)[0])
 
 
-class _PrettyClevr(_Run):
+class _PrettyClevr(Program[nn.Module]):
     def forward(self, positions: Tensor, colours: Tensor, shapes: Tensor, start: Tensor, jumps: Tensor) -> Tensor:
         batch = {"positions": positions, "colours": colours, "shapes": shapes, "start": start, "jumps": jumps}
         return answer_of(self.network(batch, steps=self.steps)[0])
 
 
-class _Babi(_Run):
+class _Babi(Program[nn.Module]):
     def forward(self, words: Tensor) -> Tensor:
         network = self.network
         assert isinstance(network, RolesNetwork)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import rrn.compiled
+import rrn.integers
 from rrn.tasks.sudoku.exact import bitboards, generate
 
 
@@ -23,8 +24,9 @@ def plain_bitboards() -> ModuleType:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "numba", None)
         patch.setitem(sys.modules, "rrn.compiled", _load("plain_compiled", rrn.compiled.__file__))
+        patch.setitem(sys.modules, "rrn.integers", _load("plain_integers", rrn.integers.__file__))
         module = _load("plain_bitboards", bitboards.__file__)
-    assert not module.COMPILED
+    assert isinstance(module.integers(1), list)
     return module
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from rrn.errors import InputError
+from rrn.storage import split_apart
 from rrn.tasks.sudoku import data
 from rrn.tasks.sudoku.data import (
     add_givens,
     read_pools,
     read_sets,
-    split_pool,
     write_generated,
     write_hard,
     write_paper_sets,
@@ -51,22 +51,6 @@ def test_more_givens_than_empty_cells_are_refused(some: Some) -> None:
         add_givens(some[1], some[1], 1, np.random.default_rng(0))
 
 
-def test_pools_are_the_first_rows_the_next_and_the_rest(some: Some) -> None:
-    rows, relatives = split_pool(some[1], test=10, valid=5)
-    assert rows["test"].tolist() == list(range(10))
-    assert rows["valid"].tolist() == list(range(10, 15))
-    assert rows["train"].tolist() == list(range(15, 60))
-    assert len(relatives) == 0
-
-
-def test_a_seed_shuffles_before_the_split(some: Some) -> None:
-    rows, _ = split_pool(some[1], test=10, valid=5, seed=1)
-    again, _ = split_pool(some[1], test=10, valid=5, seed=1)
-    other, _ = split_pool(some[1], test=10, valid=5, seed=2)
-    assert rows["test"].tolist() == again["test"].tolist() != other["test"].tolist()
-    assert sorted(np.concatenate(list(rows.values()))) == list(range(60))
-
-
 @pytest.mark.parametrize("draw", [draw_relabellings, draw_symmetries])
 def test_relatives_stay_on_one_side(some: Some, draw: object) -> None:
     solutions = some[1].copy()
@@ -74,7 +58,7 @@ def test_relatives_stay_on_one_side(some: Some, draw: object) -> None:
     solutions[related] = draw(3, np.random.default_rng(0)).apply(solutions[[2, 3, 12]])  # type: ignore[operator]
     solutions[1] = solutions[0]
     solutions[41] = solutions[40]
-    rows, relatives = split_pool(solutions, test=10, valid=5)
+    rows, relatives = split_apart(fingerprints(solutions), "puzzles", test=10, valid=5)
     assert relatives.tolist() == related
     assert rows["test"].tolist() == list(range(10))
     assert rows["valid"].tolist() == [10, 12, 13, 14, 15]
@@ -95,9 +79,9 @@ def test_a_pool_must_be_proved(some: Some, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"pool\.txt:21: the puzzle has more than one solution"):
         read_pools(path, test=5, valid=5)
     pools = read_pools(path, test=5, valid=5, skip_bad=True)
-    assert len(pools.about["bad_left_out"]) == 1
-    assert len(pools.sets["train"].puzzles) == 10
-    assert (pools.sets["test"].solutions == some[1][:5]).all()
+    assert len(pools[1]["bad_left_out"]) == 1
+    assert len(pools[0]["train"].puzzles) == 10
+    assert (pools[0]["test"].solutions == some[1][:5]).all()
 
 
 def test_paper_sets(some: Some, pool_file: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from rrn.tasks.sudoku import experiment as room
 from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.experiment import SudokuExperiment
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, solves
-from rrn.tasks.sudoku.presets import CandidatesPreset
+from rrn.tasks.sudoku.settings import CandidatesPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.checkpoints import load_checkpoint
 from rrn.training.experiment import Carry, Shard, seeded
@@ -55,10 +55,10 @@ def carried(experiment: SudokuExperiment, ages: list[int], limit: int = 12) -> C
 
 def answers(batch: dict[str, Tensor], right: list[list[bool]]) -> Tensor:
     """Logits (steps, puzzles · 81, 9) that are right at the steps and for the puzzles said, and one cell off else."""
-    outputs = []
+    outputs, digits = [], batch["solution"] - 1
+    first_empty = F.one_hot((batch["puzzle"] == 0).int().argmax(1), 81).bool()
     for row in right:
-        said = batch["solution"] - 1
-        said = torch.where(torch.tensor(row)[:, None], said, torch.cat([(said[:, :1] + 1) % 9, said[:, 1:]], dim=1))
+        said = torch.where(first_empty & ~torch.tensor(row)[:, None], (digits + 1) % 9, digits)
         outputs.append(F.one_hot(said.flatten(), 9).float())
     return torch.stack(outputs)
 

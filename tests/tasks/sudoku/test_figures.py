@@ -1,6 +1,5 @@
 import io
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 
 from rrn.errors import InputError
 from rrn.tasks.sudoku import figures
-from rrn.tasks.sudoku.evaluate import _by_total_steps
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.figures import MOST_FRAMES, draw_gif, draw_result, draw_steps_png
 
@@ -147,16 +145,7 @@ def test_the_papers_figure(givens: list[int], tmp_path: Path, monkeypatch: pytes
 
 
 def test_accuracy_against_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the third start of 100 steps solves at its 20th step has cost 220 steps; or 140, if the second and the third
-    share a search, side by side."""
-    right = np.array([True, True, False, True])
-    found: Any = SimpleNamespace(starts=np.array([1, 3, 3, 2]), steps=np.array([7, 20, 100, 8]))
-    shared = _by_total_steps(right, found, 100, 3, shared=True)
-    assert list(shared.values()) == [0, 0, 0, 0.25, 0.25, 0.25, 0.25, 0.5, 0.75, 0.75]
-    assert _by_total_steps(right, found, 32, 4, shared=True)["64"] == 0.5, "32 + 3 · 8 steps, but 32 + 3 · 20 are more"
-    shares = _by_total_steps(right, found, 100, 3, shared=False)
-    assert list(map(int, shares)) == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
-    assert list(shares.values()) == [0, 0, 0, 0.25, 0.25, 0.25, 0.25, 0.5, 0.75, 0.75]
+    shares = {"1": 0.0, "8": 0.25, "128": 0.5, "300": 0.75}
     drawn: list[Any] = []
     monkeypatch.setattr(figures, "save", lambda figure, path: drawn.append(figure))
     result = {"accuracy_by_total_steps": shares, "steps": [50, 100], "starts": 3, "preset": "sudoku", "n": 4}

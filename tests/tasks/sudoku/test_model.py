@@ -9,19 +9,21 @@ from torch import Tensor, nn
 
 from rrn import engines, tasks
 from rrn.compiled import COMPILED
+from rrn.constraints.solving import open_graph
 from rrn.errors import InputError
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.export import _AllCandidates
+from rrn.tasks.sudoku.grid import USUAL
 from rrn.tasks.sudoku.model import (
     KINDS,
     CandidateSudoku,
     CellSudoku,
     build,
-    candidate_graph,
     cell_graph,
+    groups_on,
     what_givens_say,
 )
-from rrn.tasks.sudoku.presets import CandidatesPreset, PaperPreset, SudokuPreset
+from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.tasks.sudoku.symmetry import Symmetries, draw_symmetries
 
 needs_numba = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
@@ -80,7 +82,7 @@ def test_the_papers_graph_is_made_once_for_each_number_of_puzzles() -> None:
 def test_open_candidates_are_the_graph() -> None:
     """Its sums are those of all candidates with zeros where one is not open."""
     still_open = what_givens_say(puzzles(2))[1]
-    graph, nodes = candidate_graph(still_open)
+    graph, nodes = open_graph(still_open, *groups_on(USUAL, still_open.device))
     assert len(nodes) == graph.num_nodes == int(still_open.sum())
     assert graph.stops.tolist() == still_open.sum(1).cumsum(0).tolist()
     values = torch.randn(graph.num_nodes, KINDS * 3).double()

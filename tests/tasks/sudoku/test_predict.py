@@ -14,13 +14,12 @@ from rrn.errors import InputError
 from rrn.guessing import FIRST_GUESS
 from rrn.places import NOISE_EVERY, STRIDE
 from rrn.pretrained import from_pretrained
-from rrn.tasks.sudoku import predict
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, is_solved, solves
 from rrn.tasks.sudoku.model import CandidateSudoku
 from rrn.tasks.sudoku.predict import RESTARTS, answers_by_step, solve
-from rrn.tasks.sudoku.presets import CandidatesPreset
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.tasks.sudoku.settings import CandidatesPreset
 from rrn.updates import State
 
 Puzzles = tuple[np.ndarray, np.ndarray]
@@ -246,16 +245,13 @@ def add_until_nothing_fits(puzzle: np.ndarray) -> None:
 
 @pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 @pytest.mark.parametrize("max_steps", [5, 40])
-def test_the_compiled_engine_and_check_solve_what_the_plain_ones_solve(
-    max_steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_compiled_engine_solves_what_the_plain_one_solves(max_steps: int) -> None:
     """On puzzles easy enough that some are solved, and some that have no solution."""
     network, _ = from_pretrained("sudoku")
     puzzles, _ = generate(30, np.random.default_rng(5), (0, 12))
     for row in (3, 4):
         add_until_nothing_fits(puzzles[row])
     ours = solve(puzzles, network=network, max_steps=max_steps, restarts=0)
-    monkeypatch.setattr(predict, "COMPILED", False)
     with engines.only("plain"):
         theirs = solve(puzzles, network=network, max_steps=max_steps, restarts=0)
     assert 0 < ours.valid.sum() < 30

@@ -20,7 +20,7 @@ def puzzle(cells: int) -> np.ndarray:
 
 
 def text(cells: int, empty: str = ".") -> str:
-    return grid_to_line(puzzle(cells), box_of(cells)).replace(".", empty)
+    return grid_to_line(puzzle(cells)).replace(".", empty)
 
 
 def rows(cells: int, empty: str = ".") -> list[str]:
@@ -130,7 +130,7 @@ def test_what_is_no_puzzle_is_named(lines: list[str], place: str, wrong: str) ->
 
 
 def test_sixteen_cells_are_a_small_puzzle_or_a_row_of_a_large_one() -> None:
-    small = [grid_to_line(grid, (2, 2)) for grid in PUZZLES[16][0]]
+    small = [grid_to_line(grid) for grid in PUZZLES[16][0]]
     found = list(entries([*small * 10, "", *rows(256), *small, text(81)]))
     assert [len(entry.puzzle) for entry in found] == [16] * 20 + [256] + [16] * 2 + [81]
     assert [entry.line for entry in found] == [*range(1, 21), 22, 38, 39, 40]

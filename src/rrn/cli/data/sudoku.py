@@ -93,11 +93,12 @@ def main(arguments: list[str]) -> int:
             file=sys.stderr,
         )
     if options.figure:
+        from rrn.figures import draw_counts
         from rrn.tasks.sudoku.exact import count_guesses
-        from rrn.tasks.sudoku.figures import draw_guesses
         from rrn.tasks.sudoku.files import read_puzzles
 
-        draw_guesses({out.name: count_guesses(read_puzzles(out).puzzles), **beside}, options.figure)
+        guesses = {out.name: count_guesses(read_puzzles(out).puzzles), **beside}
+        draw_counts(guesses, options.figure, "guesses of the exact solver", "puzzles")
         print(f"drawn: {options.figure}", file=sys.stderr)
     if options.json:
         print_json({"out": str(out), **about})

@@ -8,7 +8,7 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import counted
-from rrn.evaluation import EvaluateOptions, step_list
+from rrn.evaluation import EvaluateOptions, in_parts, step_list
 from rrn.presets import Preset
 from rrn.tasks.ages.data import AGES, PERSONS, Questions, held_out_questions, read_questions
 from rrn.tasks.ages.predict import probabilities
@@ -22,12 +22,11 @@ def right_by_step(
     network: nn.Module, questions: Questions, steps: int, progress: Callable[[int, int], Any] = lambda done, of: None
 ) -> np.ndarray:
     """Whether each question is answered right after each step: (steps, n)."""
-    parts = []
-    for low in range(0, len(questions), CHUNK):
-        part = questions[low : low + CHUNK]
-        parts.append(probabilities(network, part, steps).argmax(-1) == part.answer)
-        progress(min(low + CHUNK, len(questions)), len(questions))
-    return np.concatenate(parts, axis=1)
+
+    def right(part: slice) -> np.ndarray:
+        return probabilities(network, questions[part], steps).argmax(-1) == questions[part].answer
+
+    return in_parts(right, len(questions), CHUNK, progress)
 
 
 def evaluate(

@@ -1,8 +1,8 @@
 """Tasks 2, 3 and 5-8: people carry things about. Each ``ask_*`` returns a question on the world, or None."""
 
-from random import Random
+from functools import partial
 
-from rrn.tasks.babi.stories import Question, Story
+from rrn.tasks.babi.stories import Question
 from rrn.tasks.babi.worlds import (
     ACTORS,
     DROP,
@@ -142,25 +142,9 @@ GIVING = setting(GIVERS, kinds=4)
 COUNTED = setting(ACTORS, kinds=4)
 
 
-def two_supporting_facts(random: Random) -> Story:
-    return tell(2, CARRYING, ask_where_thing_is, random)
-
-
-def three_supporting_facts(random: Random) -> Story:
-    return tell(3, SELDOM_THERE, ask_where_thing_was, random)
-
-
-def three_arg_relations(random: Random) -> Story:
-    return tell(5, GIVING, ask_about_give, random)
-
-
-def yes_no_questions(random: Random) -> Story:
-    return tell(6, CARRYING, ask_whether_in_place, random)
-
-
-def counting(random: Random) -> Story:
-    return tell(7, COUNTED, ask_how_many, random)
-
-
-def lists_sets(random: Random) -> Story:
-    return tell(8, CARRYING, ask_what_carried, random)
+two_supporting_facts = partial(tell, 2, CARRYING, ask_where_thing_is)
+three_supporting_facts = partial(tell, 3, SELDOM_THERE, ask_where_thing_was)
+three_arg_relations = partial(tell, 5, GIVING, ask_about_give)
+yes_no_questions = partial(tell, 6, CARRYING, ask_whether_in_place)
+counting = partial(tell, 7, COUNTED, ask_how_many)
+lists_sets = partial(tell, 8, CARRYING, ask_what_carried)

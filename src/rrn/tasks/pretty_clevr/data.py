@@ -268,10 +268,8 @@ def write(
 
 def read(folder: str | Path, split: str) -> Scenes:
     """The scenes of a split that `write` wrote to ``folder``."""
-    arrays, about = read_dataset(Path(folder) / split)
-    if about.get("task") != "pretty-clevr":
-        raise InputError(f"{Path(folder) / split}: holds {about.get('task')!r}; write it with 'rrn data pretty-clevr'")
     source = Path(folder) / split
+    arrays, _ = read_dataset(source, "pretty-clevr")
     positions = expected_array(arrays, "positions", source, np.float32, (OBJECTS, 2), 0, 1)
     of_objects = {"colours": (OBJECTS,), "shapes": (OBJECTS,), "paths": (OBJECTS, JUMPS)}
     numbers = {

@@ -9,7 +9,7 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.evaluation import EvaluateOptions, step_list
+from rrn.evaluation import EvaluateOptions, in_parts, step_list
 from rrn.presets import Preset
 from rrn.pretrained import from_pretrained, read_config
 from rrn.tasks.pretty_clevr import data
@@ -32,13 +32,12 @@ def right_by_step(
     progress: Callable[[int, int], Any] = lambda done, of: None,
 ) -> np.ndarray:
     """Whether each question is answered right after each step: (steps, n)."""
-    parts = []
-    for low in range(0, len(numbers), CHUNK):
-        part = numbers[low : low + CHUNK]
-        right = data.questions(scenes, *np.divmod(part, data.QUESTIONS)).answer
-        parts.append(probabilities(network, scenes, part, steps).argmax(-1) == right)
-        progress(min(low + CHUNK, len(numbers)), len(numbers))
-    return np.concatenate(parts, axis=1)
+
+    def right(part: slice) -> np.ndarray:
+        answers = data.questions(scenes, *np.divmod(numbers[part], data.QUESTIONS)).answer
+        return probabilities(network, scenes, numbers[part], steps).argmax(-1) == answers
+
+    return in_parts(right, len(numbers), CHUNK, progress)
 
 
 def evaluate(

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrn.errors import InputError, blaming
-from rrn.figures import pillow, pyplot, save
+from rrn.errors import InputError, blaming, counted
+from rrn.figures import name_lines, pillow, plot_lines, pyplot, save, turned
 from rrn.hints import needs_extra
 from rrn.storage import write_atomically
 from rrn.tasks.pretty_clevr.data import COLOURS, OBJECT_RADIUS, SHAPES, Scene, Scenes, describe_question
@@ -172,27 +172,22 @@ def draw_result(result: dict[str, Any], path: str | Path) -> None:
 
     With the paper's own network beside the one measured, each has its panel.
     """
-    plt = pyplot()
     beside = result["beside"]
     panels = {"pretty-clevr-paper": beside["pretty-clevr-paper"]} if "pretty-clevr-paper" in beside else {}
     panels |= {result["preset"]: result}
-    figure, all_axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels), 3.8), sharey=True, squeeze=False)
+    figure, all_axes = pyplot().subplots(1, len(panels), figsize=(5.2 * len(panels), 3.8), sharey=True, squeeze=False)
     for axes, (name, shown) in zip(all_axes[0], panels.items(), strict=True):
         by_jumps = shown["accuracy_by_jumps_and_steps"]
         jumps = [int(n) for n in by_jumps]
-        steps = list(next(iter(by_jumps.values())))
-        for index, t in enumerate(steps):
-            shade = plt.cm.viridis(0.9 * index / max(len(steps) - 1, 1))
-            heights = [by_jumps[str(n)][t] for n in jumps]
-            axes.plot(jumps, heights, "o-", color=shade, markersize=4, label=f"{t} step{'s' * (t != '1')}")
+        plot_lines(axes, turned(by_jumps, lambda t: counted(int(t), "step")))
         for baseline, label, dashes in (("pretty-clevr-rn", "RN", "--"), ("pretty-clevr-mlp", "MLP", "-.")):
             if baseline in beside and baseline != name:
                 heights = [beside[baseline]["accuracy_by_jumps"][str(n)] for n in jumps]
                 axes.plot(jumps, heights, dashes, color="0.35", marker="s", markersize=3, label=label)
         axes.axhline(result["random"], color="black", linestyle=":", label="random")
+        name_lines(axes)
         axes.set(xlabel="jumps", ylim=(0, 1.02), xticks=jumps)
         axes.set_title(f"{name} ({shown['parameters']:,} parameters)", fontsize=10)
-        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     all_axes[0][0].set_ylabel("accuracy")
     figure.subplots_adjust(wspace=0.35)
     save(figure, path)

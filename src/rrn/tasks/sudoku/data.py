@@ -1,7 +1,5 @@
 """Data sets: generated puzzles, hard ones, or the paper's sets from a pool; written to disk and read back."""
 
-import gzip
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,7 +9,7 @@ import numpy as np
 
 from rrn.errors import InputError, blaming
 from rrn.parallel import make_in_jobs
-from rrn.storage import check_place, expected_array, read_dataset, write_atomically, write_dataset, write_json
+from rrn.storage import check_table, expected_array, read_dataset, sha256_of, split_apart, write_dataset, write_table
 from rrn.tasks.sudoku.exact import GENERATOR_VERSION, generate, generate_hard
 from rrn.tasks.sudoku.files import Progress, read_puzzles
 from rrn.tasks.sudoku.grid import CELLS, grid_to_line
@@ -30,39 +28,6 @@ class PuzzleSet(NamedTuple):
     solutions: np.ndarray
 
 
-class Pools(NamedTuple):
-    """A pool file in three parts without relatives across them, and what there is to say about it."""
-
-    sets: dict[str, PuzzleSet]
-    about: dict[str, Any]
-
-
-def split_pool(
-    solutions: np.ndarray, *, test: int, valid: int, seed: int | None = None
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Split a pool, known by its solutions (n, 81), into test, valid and train; returns their rows, and those left out.
-
-    Test are the first rows, validation the next, training all the rest; with a ``seed`` the pool is shuffled before.
-    No part has a relative of another part's puzzle: puzzles count as relatives when any symmetry of Sudoku turns
-    the solution of one into the solution of the other. That covers equal puzzles, puzzles equal up to digits, order
-    of lines or transposition, and different puzzles of one grid, which extra givens would make alike. A relative of
-    a test puzzle is passed over for validation and training, one of a validation puzzle for training.
-    """
-    order = np.arange(len(solutions)) if seed is None else np.random.default_rng(seed).permutation(len(solutions))
-    grids = fingerprints(solutions)
-    test_rows, rest = order[:test], order[test:]
-    unrelated = rest[~np.isin(grids[rest], grids[test_rows])]
-    valid_rows, rest_of_unrelated = unrelated[:valid], unrelated[valid:]
-    train_rows = rest_of_unrelated[~np.isin(grids[rest_of_unrelated], grids[valid_rows])]
-    rows = {"train": train_rows, "valid": valid_rows, "test": test_rows}
-    if len(test_rows) < test or len(valid_rows) < valid or not len(train_rows):
-        raise InputError(
-            f"{len(solutions)} puzzles, relatives left out, do not give {test} for testing, {valid} for validation and "
-            "at least one for training; ask for smaller parts"
-        )
-    return rows, np.setdiff1d(order, np.concatenate(list(rows.values())))
-
-
 def read_pools(
     pool_file: str | Path,
     *,
@@ -72,23 +37,28 @@ def read_pools(
     skip_bad: bool = False,
     processes: int = 1,
     progress: Progress = _no_progress,
-) -> Pools:
-    """Read a pool, prove every puzzle unique, and split it as `split_pool` does."""
+) -> tuple[dict[str, PuzzleSet], dict[str, Any]]:
+    """Read a pool, prove every puzzle unique, and split it into test (first), valid and train; returns these, and what
+    there is to say about the pool.
+
+    With a ``split_seed`` it is shuffled before. No part has a relative of another part's puzzle: puzzles count as
+    relatives when any symmetry of Sudoku turns the solution of one into the solution of the other. That covers equal
+    puzzles, puzzles equal up to digits, order of lines or transposition, and different puzzles of one grid, which
+    extra givens would make alike. See `rrn.storage.split_apart`.
+    """
     pool = read_puzzles(pool_file, prove="all", skip_bad=skip_bad, processes=processes, progress=progress)
-    try:
-        rows, relatives = split_pool(pool.solutions, test=test, valid=valid, seed=split_seed)
-    except InputError as error:
-        raise InputError(f"{pool_file}: {error}") from error
+    grids, what = fingerprints(pool.solutions), f"{pool_file}: {len(pool.solutions)} puzzles"
+    rows, relatives = split_apart(grids, what, test=test, valid=valid, seed=split_seed)
     sets = {name: PuzzleSet(pool.puzzles[part], pool.solutions[part]) for name, part in rows.items()}
     about = {
         "file": Path(pool_file).name,
-        "sha256": _sha256(pool_file),
+        "sha256": sha256_of(pool_file),
         "split_seed": split_seed,
         "parts": {name: len(part) for name, part in rows.items()},
         "relatives_left_out": len(relatives),
         "bad_left_out": list(pool.bad),
     }
-    return Pools(sets, about)
+    return sets, about
 
 
 def add_givens(
@@ -100,15 +70,6 @@ def add_givens(
     keys = np.where(puzzles == 0, rng.random(puzzles.shape), 2.0)
     rank = np.argsort(np.argsort(keys, axis=1), axis=1)
     return np.where(rank < np.reshape(extra, (-1, 1)), solutions, puzzles)
-
-
-def sample_with_extra_givens(pool: PuzzleSet, count: int, extra: int, rng: np.random.Generator) -> PuzzleSet:
-    """``count`` puzzles drawn from the pool with replacement, ``extra`` givens added, the digits permuted."""
-    chosen = rng.integers(len(pool.puzzles), size=count)
-    puzzles, solutions = pool.puzzles[chosen], pool.solutions[chosen]
-    puzzles = add_givens(puzzles, solutions, extra, rng)
-    relabelled = draw_relabellings(count, rng)
-    return PuzzleSet(relabelled.apply(puzzles), relabelled.apply(solutions))
 
 
 def write_generated(
@@ -145,41 +106,31 @@ def write_hard(
     What made it goes to a file of the same name that ends in .json, and is returned. No puzzle is related to one of the
     files to ``avoid``. The bytes depend on count, seed, least guesses and those files, never on the processes.
     """
-    path = Path(path)
-    stem, dot, ending = path.name.partition(".csv")
-    if not (stem and dot and ending in ("", ".gz")):
-        raise InputError(f"{path}: expected the name of a file that ends in .csv or .csv.gz")
-    check_place(path)
+    check_table(path)
     avoided = [fingerprints(read_puzzles(file, prove="unsolved", processes=processes).solutions) for file in avoid]
     unwanted = np.unique(np.concatenate([np.zeros(0, np.uint64), *avoided]))
     generate_hard(1, np.random.default_rng(0), min(least_guesses, 1))  # checks it, and compiles before processes start
     settings, told = (least_guesses, unwanted), partial(progress, "searching")
     puzzles, solutions, guesses = make_in_jobs(generate_hard, count, HARD_PER_JOB, seed, settings, processes, told)
-    lines = [
-        f"{grid_to_line(puzzle).replace('.', '0')},{grid_to_line(solution)},{needed}"
-        for puzzle, solution, needed in zip(puzzles, solutions, guesses, strict=True)
-    ]
-    content = "\n".join(["puzzle,solution,guesses", *lines, ""]).encode()
+    columns: dict[str, Any] = {
+        "puzzle": [grid_to_line(puzzle).replace(".", "0") for puzzle in puzzles],
+        "solution": [grid_to_line(solution) for solution in solutions],
+        "guesses": guesses,
+    }
     quantiles = np.quantile(guesses, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    about = {
-        **_kind("hard"),
+    about = _kind("hard") | {
         "seed": seed,
         "least_guesses": least_guesses,
         "counts": {"hard": count},
         "guesses": dict(zip(("least", "quarter", "half", "three_quarters", "most"), quantiles, strict=True)),
-        "avoided": {Path(file).name: _sha256(file) for file in avoid},
-        "sha256_of_lines": hashlib.sha256(content).hexdigest(),
+        "avoided": {Path(file).name: sha256_of(file) for file in avoid},
     }
-    sidecar = path.with_name(f"{stem}.json")
-    sidecar.unlink(missing_ok=True)
-    write_atomically(path, gzip.compress(content, mtime=0) if ending else content)
-    write_json(sidecar, about)
-    return about
+    return write_table(path, columns, about)
 
 
 def write_paper_sets(
     folder: str | Path,
-    pools: Pools,
+    pools: tuple[dict[str, PuzzleSet], dict[str, Any]],
     seed: int,
     per_givens: Mapping[str, int] = PAPER_PER_GIVENS,
     progress: Progress = _no_progress,
@@ -187,7 +138,7 @@ def write_paper_sets(
     """Write a folder with the sets ``train``, ``valid`` and ``test`` as the paper makes them; returns its sidecar.
 
     Each set gets, for each of 0 to 17 extra givens in turn, as many samples as ``per_givens`` says, drawn from its own
-    part of the pool with replacement, the digits permuted.
+    part of the pool, as `read_pools` split it, with replacement, the digits permuted.
     """
     unknown = set(per_givens) - set(PAPER_PER_GIVENS)
     if unknown or any(count < 1 for count in per_givens.values()):
@@ -196,9 +147,12 @@ def write_paper_sets(
     done, total = 0, (MOST_EXTRA + 1) * sum(per_givens.values())
     sets: dict[str, PuzzleSet] = {}
     for name, count in per_givens.items():
-        parts = []
-        for extra, own in enumerate(seeds[name].spawn(MOST_EXTRA + 1)):
-            parts.append(sample_with_extra_givens(pools.sets[name], count, extra, np.random.default_rng(own)))
+        pool, parts = pools[0][name], []
+        for extra, rng in enumerate(map(np.random.default_rng, seeds[name].spawn(MOST_EXTRA + 1))):
+            chosen = rng.integers(len(pool.puzzles), size=count)
+            puzzles = add_givens(pool.puzzles[chosen], pool.solutions[chosen], extra, rng)
+            relabelled = draw_relabellings(count, rng)
+            parts.append((relabelled.apply(puzzles), relabelled.apply(pool.solutions[chosen])))
             done += count
             progress("sampling", done, total)
         sets[name] = PuzzleSet(*map(np.concatenate, zip(*parts, strict=True)))
@@ -207,16 +161,14 @@ def write_paper_sets(
         "extra_givens": [0, MOST_EXTRA],
         "per_givens": dict(per_givens),
         "counts": {name: len(made.puzzles) for name, made in sets.items()},
-        "pool": pools.about,
+        "pool": pools[1],
     }
     return _write(folder, "paper", sets, about)
 
 
 def read_sets(folder: str | Path) -> tuple[dict[str, PuzzleSet], dict[str, Any]]:
     """The sets of a folder that `write_generated` or `write_paper_sets` wrote, by name, and its sidecar."""
-    arrays, about = read_dataset(folder)
-    if about.get("task") != "sudoku":
-        raise InputError(f"{folder}: a data set of {about.get('task', 'another task')}, not of sudoku")
+    arrays, about = read_dataset(folder, "sudoku")
     with blaming(f"{folder}: damaged; write the data set again"):
         names = list(about["counts"])
     grids = partial(expected_array, arrays, source=folder, dtype=np.uint8, shape=(CELLS,), least=0, most=9)
@@ -225,10 +177,6 @@ def read_sets(folder: str | Path) -> tuple[dict[str, PuzzleSet], dict[str, Any]]
 
 def _kind(kind: str) -> dict[str, Any]:
     return {"task": "sudoku", "kind": kind, "generator_version": GENERATOR_VERSION}
-
-
-def _sha256(file: str | Path) -> str:
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 def _write(folder: str | Path, kind: str, sets: dict[str, PuzzleSet], about: dict[str, Any]) -> dict[str, Any]:

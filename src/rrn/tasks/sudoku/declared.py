@@ -6,8 +6,6 @@ from itertools import product
 from rrn.constraints import Constraints, Solver
 from rrn.errors import InputError
 from rrn.tasks.sudoku.grid import USUAL, Box, candidate_groups, size_of
-from rrn.tasks.sudoku.model import CandidateSudoku
-from rrn.tasks.sudoku.predict import load
 
 EXACTLY = ("cell", "digit in row", "digit in column", "digit in box")
 AT_MOST = ("digit in row of box", "digit in column of box")
@@ -18,17 +16,16 @@ AT_MOST = ("digit in row of box", "digit in column of box")
 def sudoku(box: Box = USUAL) -> Constraints:
     """Candidates (row, column, digit), each counted from 0, and the six kinds of `candidate_groups`."""
     names = list(product(range(size_of(box)), repeat=3))
-    columns = candidate_groups(box)[0].T.tolist()
-    kinds = {
-        kind: dict(zip(names, column, strict=True)).get
-        for kind, column in zip((*EXACTLY, *AT_MOST), columns, strict=True)
-    }
-    exactly, at_most = ({kind: kinds[kind] for kind in rule} for rule in (EXACTLY, AT_MOST))
-    return Constraints(names, exactly, at_most)
+    groups = [dict(zip(names, column, strict=True)).get for column in candidate_groups(box)[0].T.tolist()]
+    exactly, at_most = zip(EXACTLY, groups, strict=False), zip(AT_MOST, groups[len(EXACTLY) :], strict=True)
+    return Constraints(names, dict(exactly), dict(at_most))
 
 
 def solver(weights: str = "sudoku") -> Solver:
     """A network for Sudoku as the solver of problems that have Sudoku's kinds of groups."""
+    from rrn.tasks.sudoku.model import CandidateSudoku
+    from rrn.tasks.sudoku.predict import load
+
     network = load(weights)
     if not isinstance(network, CandidateSudoku):
         raise InputError(f"weights {weights!r}: not a network on candidates, so not for declared problems")

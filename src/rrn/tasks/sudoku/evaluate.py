@@ -7,7 +7,7 @@ not, which is what the paper counts, is reported beside it on demand (``--never-
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -15,13 +15,13 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.evaluation import EvaluateOptions, step_list
-from rrn.presets import Preset
+from rrn.evaluation import EvaluateOptions, by_starts, in_parts, restarts_of, step_list
+from rrn.presets import Preset, Range
 from rrn.tasks.sudoku.data import read_sets
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.model import CellSudoku
-from rrn.tasks.sudoku.predict import PLACES, Solved, answers_by_step, solve
+from rrn.tasks.sudoku.predict import PLACES, answers_by_step, solve
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 
 PER_GIVENS = 100
@@ -33,9 +33,9 @@ STEPS = [1, 2, 4, 8, 16, 32, 64, 128]
 class Options(EvaluateOptions):
     """``--data`` is a file of puzzles (text or CSV, with or without solutions) or a folder of ``rrn data sudoku``."""
 
-    restarts: int = 0
+    restarts: Annotated[int, Range(least=0, most=10_000)] = 0
     """Also solve with this many starts from noise after the clean one; reported apart."""
-    starts: int | None = None
+    starts: Annotated[int, Range(least=1, most=10_001)] | None = None
     """The same, counted with the clean start: --starts 9 is --restarts 8."""
     guess: bool = True
     """Let a network that was trained to (--wrong) guess after some steps, and take guesses back."""
@@ -51,7 +51,7 @@ def evaluate(
     network: nn.Module, preset: Preset, options: Options, progress: Callable[[int, int], Any]
 ) -> dict[str, Any]:
     steps = step_list(options.steps) if options.steps else [t for t in STEPS if t <= 2 * preset.steps]
-    restarts = _restarts(options)
+    restarts = restarts_of(options.restarts or None, options.starts, 0)
     if options.zero_positions:
         _zero_positions(network)
     puzzles, solutions, source = _puzzles(options)
@@ -83,60 +83,23 @@ def evaluate(
     }
     if restarts:
         shared = options.guess and isinstance(network, PuzzleNetwork) and network.refutes
-        counted_starts = [1, 1 + restarts] if shared else range(1, restarts + 2)
         result |= {
             "restarts": restarts,
             "starts": 1 + restarts,
             "accuracy_restarts": float(right.mean()),
             "accuracy_restarts_by_givens": by_givens(right),
-            "accuracy_by_starts": {str(k): float((right & (found.starts <= k)).mean()) for k in counted_starts},
-            "accuracy_by_total_steps": _by_total_steps(right, found, steps[-1], 1 + restarts, shared),
+            **by_starts(right, found.starts, found.steps, 1 + restarts, steps[-1], shared),
         }
     if options.never_stop:
-        at = _right_at(network, puzzles, solutions, steps, progress)
-        result["accuracy_at_step"] = {str(t): float(share) for t, share in at.items()}
+
+        def right_at(part: slice) -> np.ndarray:
+            return (answers_by_step(network, puzzles[part], steps[-1]) == solutions[part]).all(-1)
+
+        at = in_parts(right_at, len(puzzles), PLACES, progress)
+        result["accuracy_at_step"] = {str(t): float(at[t - 1].mean()) for t in steps}
     if options.zero_positions:
         result["zero_positions"] = True
     return result
-
-
-def _by_total_steps(right: np.ndarray, found: Solved, of_a_start: int, starts: int, shared: bool) -> dict[str, float]:
-    """Accuracy against compute: the share solved by so many steps per puzzle, one start after the other; or, if all
-    but the first ``shared`` a search, all of them side by side."""
-    if shared:
-        total = np.where(found.starts == 1, found.steps, of_a_start + (starts - 1) * found.steps)
-    else:
-        total = (found.starts - 1) * of_a_start + found.steps
-    total = np.where(right, total, np.inf)
-    doubled = [2**power for power in range((of_a_start * starts).bit_length())]
-    return {str(t): float((total <= t).mean()) for t in [*doubled, of_a_start * starts]}
-
-
-def _restarts(options: Options) -> int:
-    if options.restarts < 0:
-        raise InputError(f"--restarts: expected 0 or more, got {options.restarts}")
-    if options.starts is None:
-        return options.restarts
-    if options.starts < 1 or options.restarts:
-        raise InputError(f"--starts: expected at least 1, and no --restarts beside it, got {options.starts}")
-    return options.starts - 1
-
-
-def _right_at(
-    network: nn.Module,
-    puzzles: np.ndarray,
-    solutions: np.ndarray,
-    steps: list[int],
-    progress: Callable[[int, int], Any],
-) -> dict[int, float]:
-    """The share of grids that are right at each of some steps, whether or not they were before."""
-    right = np.zeros(len(steps))
-    for low in range(0, len(puzzles), PLACES):
-        part = slice(low, low + PLACES)
-        answers = answers_by_step(network, puzzles[part], steps[-1])[[t - 1 for t in steps]]
-        right += (answers == solutions[part]).all(-1).sum(1)
-        progress(min(low + PLACES, len(puzzles)), len(puzzles))
-    return dict(zip(steps, (right / len(puzzles)).tolist(), strict=True))
 
 
 def _puzzles(options: Options) -> tuple[np.ndarray, np.ndarray, str]:

@@ -1,7 +1,7 @@
 """How Sudoku is trained: on puzzles made on the spot, each kept until the network has solved it."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -14,31 +14,22 @@ from rrn.compiled import COMPILED
 from rrn.errors import InputError
 from rrn.hints import needs_extra
 from rrn.losses import IGNORE
-from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
+from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset
 from rrn.tasks.sudoku.data import PuzzleSet, add_givens
 from rrn.tasks.sudoku.exact import generate, generate_thin
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.model import CandidateSudoku, CellSudoku, build, what_givens_say
+from rrn.tasks.sudoku.model import build, what_givens_say
 from rrn.tasks.sudoku.predict import solve
-from rrn.tasks.sudoku.presets import (
-    CandidatesPreset,
-    ConvolutionalPreset,
-    PaperPreset,
-    SudokuPreset,
-    WholeGraphPreset,
-)
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.curriculum import Easing
 from rrn.training.experiment import Batch, seeded
-from rrn.training.slots import SlotExperiment
-from rrn.tying import Ties
+from rrn.training.slots import SlotExperiment, draw_from
 
 VALIDATION = 256
 """Puzzles; four times as many for the network on candidates, which is quick."""
 VALIDATION_SEED, THIN_SEED = 7, 8
-FILLS = 64
-"""Steps, and so digits filled in, of the convolutional network when it is validated; it is trained on one look."""
 NONE = 9
 """With --wrong: the class of a cell that no digit fits."""
 EASIER_UNTIL = 0.5
@@ -51,12 +42,8 @@ SHARE_MEMORY = 0.005
 class SudokuExperiment(SlotExperiment[SudokuPreset]):
     def __init__(self, preset: SudokuPreset) -> None:
         super().__init__(preset)
-        self.knows_empty = isinstance(preset, PaperPreset | WholeGraphPreset)
-        """Whether the network has a tenth class, "empty", and so learns from given cells as well."""
-        self.digit_units = preset.digit_units if isinstance(preset, PaperPreset | ConvolutionalPreset) else 0
-        self.lines_alike = isinstance(preset, CandidatesPreset) and preset.lines_alike
         self.wrong = preset.wrong if isinstance(preset, CandidatesPreset) else 0.0
-        if 9 * self.digit_units > preset.hidden:
+        if isinstance(preset, PaperPreset | ConvolutionalPreset) and 9 * preset.digit_units > preset.hidden:
             raise InputError("--digit-units: at most a ninth of --hidden")
         if preset.lower_by:
             self.easing = Easing(preset.easier, preset.extra_givens[1], preset.lower_by, SHARE_MEMORY)
@@ -77,26 +64,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
     def built(self) -> PuzzleNetwork:
         return build(self.preset)
 
-    def network(self) -> nn.Module:
-        match self.built:
-            case CellSudoku() | ConvolutionalSudoku() as network if self.digit_units:
-                network.treat_digits_alike(self.digit_units)
-            case CandidateSudoku() as network if self.lines_alike:
-                network.treat_lines_alike()
-        return self.built
-
-    def start_from(self, network: nn.Module, weights: Mapping[str, Tensor]) -> None:
-        super().start_from(network, network.widened(weights) if isinstance(network, CandidateSudoku) else weights)
-
     without_ties = "--digit-units 0 or --no-lines-alike"
-
-    def ties(self, network: nn.Module) -> list[Ties]:
-        match network:
-            case CellSudoku() | ConvolutionalSudoku() if self.digit_units:
-                return network.digit_ties(self.digit_units)
-            case CandidateSudoku() if self.lines_alike:
-                return network.line_ties()
-        return []
 
     def draw(self, count: int, rng: np.random.Generator) -> Batch:
         """Puzzles and solutions: generated, and some from the pools if there are any."""
@@ -109,7 +77,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
             most += round(self.preset.easier * max(0.0, 1 - self.progress / EASIER_UNTIL))
         grids: Sequence[np.ndarray] = generate(count - from_pool, rng, (least, most))
         if from_pool:
-            puzzles, solutions = self._drawn_from_pools(from_pool, rng)
+            puzzles, solutions = draw_from(self.pools, from_pool, rng)
             low, high = (least, most) if self.easing else self.preset.pool_extra_givens
             puzzles = add_givens(puzzles, solutions, rng.integers(low, high + 1, size=from_pool), rng)
             pooled, order = random_symmetry(puzzles, solutions, rng), rng.permutation(count)
@@ -127,29 +95,17 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
             puzzles[row, candidate // 9] = candidate % 9 + 1
         return batch | {"puzzle": puzzles, "wrong": wrong}
 
-    def _drawn_from_pools(self, count: int, rng: np.random.Generator) -> PuzzleSet:
-        shares = rng.multinomial(count, [1 / len(self.pools)] * len(self.pools)) if len(self.pools) > 1 else [count]
-        rows = [rng.integers(len(pool.puzzles), size=share) for pool, share in zip(self.pools, shares, strict=True)]
-        drawn = [(pool.puzzles[of], pool.solutions[of]) for pool, of in zip(self.pools, rows, strict=True)]
-        return PuzzleSet(*map(np.concatenate, zip(*drawn, strict=True)))
-
     def targets(self, batch: Batch) -> Tensor:
-        """Of cells that are not given, unless the network says "empty" too."""
+        """Of cells that are not given, unless the network says "empty" too, and so learns from given ones as well."""
         classes = self._classes(batch)
-        return classes if self.knows_empty else classes.where(batch["puzzle"].flatten() == 0, IGNORE)
+        return classes if self.built.first_digit else classes.where(batch["puzzle"].flatten() == 0, IGNORE)
 
-    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        return super().loss(F.pad(outputs, (0, 1)) if self.wrong else outputs, batch)
+    def logits(self, outputs: Tensor) -> Tensor:
+        return F.pad(outputs, (0, 1)) if self.wrong else outputs
 
     def _classes(self, batch: Batch) -> Tensor:
-        classes = batch["solution"].flatten() - (0 if self.knows_empty else 1)
+        classes = batch["solution"].flatten() - 1 + self.built.first_digit
         return classes.where(~batch["wrong"].repeat_interleave(81), NONE) if self.wrong else classes
-
-    def right(self, outputs: Tensor, batch: Batch) -> Tensor:
-        if not self.wrong:
-            return (outputs.argmax(-1) == self._classes(batch)).view(len(outputs), -1, 81).all(-1)
-        targets = self.targets(batch)
-        return ((F.pad(outputs, (0, 1)).argmax(-1) == targets) | (targets == IGNORE)).view(len(outputs), -1, 81).all(-1)
 
     def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
         cells = outputs[-1].argmax(-1) == self._classes(batch)
@@ -164,7 +120,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         return PuzzleSet(*generate(count, seeded(VALIDATION_SEED), givens))
 
     def validate(self, network: nn.Module) -> dict[str, float]:
-        steps = FILLS if self.preset.network == "convolutional" else min(self.preset.steps, 64)
+        steps = self.built.looks or min(self.preset.steps, 64)
         solved = solve(self.validation.puzzles, network=network, max_steps=steps, restarts=0)
         cells = solved.grids == self.validation.solutions
         figures = {"solved": float(cells.all(1).mean()), "cells": float(cells.mean())}

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 
 from rrn.errors import InputError
-from rrn.export import Dimensions, export_program
+from rrn.export import Dimensions, Program, export_program
 from rrn.graphs import Groups
 from rrn.tasks.sudoku.grid import candidate_groups
-from rrn.tasks.sudoku.model import CERTAIN, CandidateSudoku, what_givens_say
+from rrn.tasks.sudoku.model import CandidateSudoku
 from rrn.updates import State
 
 # What each kind of group is summed over, of the axes (puzzle, band, row, stack, column, digit, unit).
@@ -41,20 +41,16 @@ class _AllCandidates(Groups):
         return torch.cat(sums, dim=-1).view_as(values)
 
 
-class _Program(nn.Module):
+class _Program(Program[CandidateSudoku]):
     def __init__(self, network: nn.Module, steps: int = 1) -> None:
-        super().__init__()
         if not isinstance(network, CandidateSudoku):
             raise InputError("network: only the network on the candidate graph (the preset 'sudoku') can be exported")
-        self.network, self.steps = network, steps
+        super().__init__(network, steps)
 
     def run(self, puzzle: Tensor, state: State | None, listening: Tensor | None = None) -> tuple[Tensor, State]:
-        given, still_open = what_givens_say(puzzle)
-        x = still_open.to(next(self.network.parameters()).dtype).view(-1, 1)
-        outputs, state = self.network.rrn.run(
-            x, _AllCandidates(puzzle.shape[0], listening), steps=self.steps, state=state
-        )
-        known = torch.where(given, CERTAIN, -CERTAIN).to(outputs.dtype)
+        _, still_open, known = self.network.prepare({"puzzle": puzzle}).values()
+        graph = _AllCandidates(puzzle.shape[0], listening)
+        outputs, state = self.network.rrn.run(still_open.to(known).view(-1, 1), graph, steps=self.steps, state=state)
         logits = torch.where(still_open, outputs.view(self.steps, *still_open.shape), known)
         return logits.view(self.steps, puzzle.shape[0], 81, 9), state
 
@@ -104,6 +100,4 @@ def step_program(network: nn.Module, listening: bool = False) -> ExportedProgram
 
 def run_program(network: nn.Module, steps: int) -> ExportedProgram:
     """All of ``steps`` steps."""
-    if steps < 1:
-        raise InputError(f"steps: expected at least 1, got {steps}")
     return export_program(_Run(network, steps), {"puzzle": EXAMPLE}, {"puzzle": PUZZLES})

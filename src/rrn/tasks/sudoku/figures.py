@@ -3,16 +3,14 @@
 Step 0 is what a network knows before its first step: the givens, and nothing of any other cell.
 """
 
-import io
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.figures import beside, check_drawing, font, gif, pyplot, save
+from rrn.figures import beside, check_drawing, font, gif, mark, name_lines, plot_lines, png, pyplot, save, stamp
 from rrn.storage import write_atomically
 from rrn.tasks.sudoku.grid import as_grids, clashes, solves
 
@@ -65,9 +63,7 @@ def draw_steps_png(
         _panel(puzzle, probabilities[step - 1] if step else None, f"step {step}") for step in chosen if step < last
     ]
     sheet = beside([*panels, *([_answer_panel(puzzle, probabilities, start)] if chosen[-1] == last else [])])
-    content = io.BytesIO()
-    sheet.quantize(128, dither=0).save(content, "PNG", optimize=True)
-    write_atomically(path, content.getvalue())
+    write_atomically(path, png(sheet, 128))
 
 
 def draw_result(result: dict[str, Any], path: Path) -> None:
@@ -75,56 +71,22 @@ def draw_result(result: dict[str, Any], path: Path) -> None:
 
     Where there were several starts: the fraction solved against all steps of all starts, a single line.
     """
+    name = f"{result['preset']}: {result['n']:,} Sudokus"
     if "accuracy_by_total_steps" in result:
-        return _draw_compute(result, path)
-    plt = pyplot()
-    by_givens = result["accuracy_by_givens_and_steps"]
-    figure, axes = plt.subplots(figsize=(7.5, 4.5))
-    longest = 1
-    for index, (givens, solved) in enumerate(by_givens.items()):
-        steps = sorted(int(step) for step in solved)
-        longest = max(longest, steps[-1])
-        shade = plt.cm.viridis(0.92 * index / max(len(by_givens) - 1, 1))
-        marker = "o" if len(steps) <= 20 else ""
-        fractions = [solved[str(step)] for step in steps]
-        axes.plot(steps, fractions, color=shade, marker=marker, markersize=3, linewidth=1.4, label=givens)
-    axes.axvline(result["training_steps"], color="black", linestyle="--", linewidth=1)
-    axes.text(result["training_steps"], 1.03, "steps in training", ha="center", va="bottom", fontsize=8)
-    axes.set(xlabel="steps", ylabel="fraction solved", xlim=(0, longest * 1.01), ylim=(0, 1.02))
-    columns = 1 if len(by_givens) <= 18 else 2
-    axes.legend(title="givens", fontsize=8, ncols=columns, loc="center left", bbox_to_anchor=(1, 0.5))
-    axes.set_title(f"{result['preset']}: {result['n']:,} Sudokus", fontsize=10, pad=20)
-    save(figure, path)
-
-
-def _draw_compute(result: dict[str, Any], path: Path) -> None:
-    figure, axes = pyplot().subplots(figsize=(6, 4))
-    steps, solved = zip(*((int(t), share) for t, share in result["accuracy_by_total_steps"].items()), strict=True)
-    axes.plot(steps, solved, marker="o", markersize=4)
-    axes.axvline(result["steps"][-1], color="black", linestyle="--", linewidth=1)
-    axes.text(result["steps"][-1], 1.03, "end of the first start", ha="center", va="bottom", fontsize=8)
-    axes.set_xscale("log", base=2)
-    axes.set(xlabel="steps of all starts together, per puzzle", ylabel="fraction solved", ylim=(0, 1.02))
-    axes.set_title(f"{result['preset']}: {result['n']:,} Sudokus, {result['starts']} starts", fontsize=10, pad=20)
-    save(figure, path)
-
-
-def draw_guesses(guesses: dict[str, np.ndarray], path: Path) -> None:
-    """How many guesses the exact solver needs: a line for each set, by name, the share of its puzzles in each bin."""
-    plt = pyplot()
-    most = max(int(of.max(initial=1)) for of in guesses.values())
-    edges = np.unique(np.geomspace(1, most + 2, 28).round())
-    figure, axes = plt.subplots(figsize=(7.5, 4))
-    for shade, (name, of) in zip(("#145aaa", "#b8bcc6", "#c8651b"), guesses.items(), strict=False):
-        shares = 100 * np.histogram(of + 1, edges)[0] / len(of)
-        label = f"{name}: {np.median(of):.0f} in the middle, none for {(of == 0).mean():.0%}"
-        axes.stairs(shares, edges, color=shade, linewidth=1.6, label=label)
-    ticks = [tick for tick in (0, 1, 3, 10, 30, 100, 300, 1000, 3000) if tick <= most]
-    axes.set_xscale("log")
-    axes.set_xticks([tick + 1 for tick in ticks], [str(tick) for tick in ticks])
-    axes.minorticks_off()
-    axes.set(xlabel="guesses of the exact solver", ylabel="% of the puzzles")
-    axes.legend(fontsize=8)
+        figure, axes = pyplot().subplots(figsize=(6, 4))
+        plot_lines(axes, {"": result["accuracy_by_total_steps"]})
+        mark(axes, result["steps"][-1], "end of the first start")
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("steps of all starts together, per puzzle")
+        name = f"{name}, {result['starts']} starts"
+    else:
+        figure, axes = pyplot().subplots(figsize=(7.5, 4.5))
+        plot_lines(axes, result["accuracy_by_givens_and_steps"])
+        name_lines(axes, "givens")
+        mark(axes, result["training_steps"], "steps in training")
+        axes.set_xlabel("steps")
+    axes.set(ylabel="fraction solved", ylim=(0, 1.02))
+    axes.set_title(name, fontsize=10, pad=20)
     save(figure, path)
 
 
@@ -160,7 +122,7 @@ def _panel(puzzle: np.ndarray, chances: np.ndarray | None, caption: str, wrong: 
         if puzzle[cell]:
             draw.rectangle((left, top, left + CELL, top + CELL), GIVEN_CELL)
             colour = WRONG if wrong[cell] else INK
-            _stamp(image, int(puzzle[cell]), LARGEST, True, colour, left + CELL / 2, top + CELL / 2)
+            stamp(image, str(puzzle[cell]), LARGEST, True, colour, left + CELL / 2, top + CELL / 2)
         else:
             _draw_chances(image, chances[cell], left, top, bool(wrong[cell]))
     for line in range(10):
@@ -182,27 +144,10 @@ def _draw_chances(image: Any, chances: np.ndarray, left: int, top: int, wrong: b
         pull = chance**3
         x = left + CELL * (0.5 + (column - 1) * 0.31 * (1 - pull))
         y = top + CELL * (0.5 + (row - 1) * 0.31 * (1 - pull))
-        _stamp(image, int(digit) + 1, size, False, WRONG if wrong and rank == 8 else _shade(chance), x, y)
+        stamp(image, str(digit + 1), size, False, WRONG if wrong and rank == 8 else _shade(chance), x, y)
 
 
 def _shade(chance: float) -> tuple[int, int, int]:
     share = round(SHADES * chance) / SHADES
     red, green, blue = (round(weak + (strong - weak) * share) for weak, strong in zip(UNSURE, SURE, strict=True))
     return red, green, blue
-
-
-def _stamp(image: Any, digit: int, size: float, bold: bool, colour: tuple[int, int, int], x: float, y: float) -> None:
-    """Put a digit's middle at (x, y)."""
-    mask = _glyph(digit, round(2 * size), bold)
-    image.paste(colour, (round(x - mask.width / 2), round(y - mask.height / 2)), mask)
-
-
-@cache
-def _glyph(digit: int, half_points: int, bold: bool) -> Any:
-    from PIL import Image, ImageDraw
-
-    face = font(half_points / 2, bold)
-    left, top, right, bottom = face.getbbox(str(digit))
-    mask = Image.new("L", (max(round(right - left), 1), max(round(bottom - top), 1)))
-    ImageDraw.Draw(mask).text((-left, -top), str(digit), 255, face)
-    return mask

@@ -9,17 +9,16 @@ from typing import Literal
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.parallel import adding_up, run_jobs
+from rrn.parallel import apply_in_jobs
 from rrn.storage import lines_of
 from rrn.tasks.sudoku.exact import solve_exactly
-from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, describe_clash, solves
+from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, describe_clash, line_to_grid, solves
 from rrn.tasks.sudoku.text import Entry
 from rrn.tasks.sudoku.text import entries as entries_of
 
 MESSAGES_SHOWN = 20
 PROOFS_PER_JOB = 2000
 
-Prove = Literal["nothing", "unsolved", "all"]
 Progress = Callable[[str, int, int], None]
 
 
@@ -45,7 +44,7 @@ def read_puzzles(
     path: str | Path,
     text: str | None = None,
     *,
-    prove: Prove = "nothing",
+    prove: Literal["nothing", "unsolved", "all"] = "nothing",
     skip_bad: bool = False,
     limit: int | None = None,
     processes: int = 1,
@@ -60,8 +59,8 @@ def read_puzzles(
     """
     scanned = _scan(lines_of(path) if text is None else text.split("\n"), limit)
     entries, bad = [entry for entry in scanned if not entry.wrong], [entry for entry in scanned if entry.wrong]
-    puzzles = _to_array([entry.puzzle for entry in entries])
-    solutions = _to_array([entry.solution or "0" * CELLS for entry in entries])
+    puzzles = line_to_grid("".join(entry.puzzle for entry in entries)).reshape(-1, CELLS)
+    solutions = line_to_grid("".join(entry.solution or "0" * CELLS for entry in entries)).reshape(-1, CELLS)
     good = np.ones(len(puzzles), dtype=bool)
 
     def refuse(wrong: np.ndarray, reason: str) -> None:
@@ -75,7 +74,8 @@ def read_puzzles(
     refuse(stated & ~solves(solutions, puzzles), "the stated solution does not solve the puzzle")
     if prove != "nothing":
         rows = np.flatnonzero(good & ~stated if prove == "unsolved" else good)
-        found, counts = _prove(puzzles[rows], processes, progress)
+        told = partial(progress, "proving")
+        found, counts = apply_in_jobs(solve_exactly, puzzles[rows], PROOFS_PER_JOB, processes, told)
         solutions[rows] = found
         all_counts = np.ones(len(puzzles), dtype=np.uint8)
         all_counts[rows] = counts
@@ -106,14 +106,3 @@ def _scan(lines: Iterable[str], limit: int | None) -> list[Entry]:
         if good == limit:
             break
     return scanned
-
-
-def _to_array(cells: list[str]) -> np.ndarray:
-    return (np.frombuffer("".join(cells).encode(), dtype=np.uint8) - ord("0")).reshape(-1, CELLS)
-
-
-def _prove(puzzles: np.ndarray, processes: int, progress: Progress) -> tuple[np.ndarray, np.ndarray]:
-    chunks = [puzzles[start : start + PROOFS_PER_JOB] for start in range(0, max(len(puzzles), 1), PROOFS_PER_JOB)]
-    report = adding_up([len(chunk) for chunk in chunks], partial(progress, "proving"))
-    results = run_jobs(solve_exactly, chunks, processes, report)
-    return np.concatenate([found for found, _ in results]), np.concatenate([counts for _, counts in results])

@@ -52,10 +52,6 @@ def neighbours(box: Box = USUAL) -> np.ndarray:
     return np.nonzero(share)[1].reshape(kinds.shape[1], -1)
 
 
-EXCLUSIVE_KINDS = 4
-"""Of the first so many kinds of `candidate_groups` each group has exactly one candidate that is true."""
-
-
 @cache
 def candidate_groups(box: Box = USUAL) -> tuple[np.ndarray, np.ndarray]:
     """The groups each candidate stands in, one per kind: (n³, 6), numbered from 0; and how many of a kind, (6,).
@@ -99,41 +95,34 @@ def clashes(grids: Any, box: Box = USUAL) -> np.ndarray:
     grids = as_grids(grids, box)
     clashing = np.zeros(grids.shape, dtype=bool)
     for unit in units(box):
-        members = grids[:, unit]
-        same = (members[:, :, None] == members[:, None, :]) & (members[:, :, None] > 0)
-        clashing[:, unit] |= same.sum(axis=2) > 1
+        bits = np.left_shift(1, grids[:, unit], dtype=np.int32) & ~1
+        again = bits[:, 1:] & np.bitwise_or.accumulate(bits, axis=1)[:, :-1]
+        clashing[:, unit] |= (bits & np.bitwise_or.reduce(again, axis=1, keepdims=True)) > 0
     return clashing
 
 
 def breaks_a_rule(grids: Any, box: Box = USUAL) -> np.ndarray:
     """Whether any digit stands twice in a row, column or box: bool (n,)."""
-    grids = as_grids(grids, box)
-    broken = np.zeros(len(grids), dtype=bool)
-    for unit in units(box):
-        bits = np.left_shift(1, grids[:, unit], dtype=np.int32)
-        bits[bits == 1] = 0
-        broken |= np.bitwise_or.reduce(bits, axis=1) != bits.sum(axis=1)
-    return broken
+    return np.asarray(clashes(grids, box).any(axis=1))
 
 
 def describe_clash(grid: Any, box: Box = USUAL) -> str | None:
     """Two cells (rows and columns counted from 1) that share a row, column or box and a digit, or None if none do."""
     grid, n = as_grids(grid, box)[0], size_of(box)
     for unit in units(box):
-        members = grid[unit]
-        for place, digit in enumerate(members):
-            before = np.flatnonzero(members[:place] == digit)
-            if digit and len(before):
-                cells = (unit[before[0]], unit[place])
-                places = [f"row {cell // n + 1}, column {cell % n + 1}" for cell in cells]
-                return f"{digit} in " + " and in ".join(places)
+        for place, cell in enumerate(unit):
+            before = unit[:place][grid[unit[:place]] == grid[cell]]
+            if grid[cell] and len(before):
+                places = [f"row {at // n + 1}, column {at % n + 1}" for at in (before[0], cell)]
+                return f"{grid[cell]} in " + " and in ".join(places)
     return None
 
 
 def is_solved(grids: Any, box: Box = USUAL) -> np.ndarray:
-    """Whether every cell is filled and no rule broken: bool (n,)."""
-    grids = as_grids(grids, box)
-    return (grids > 0).all(axis=1) & ~breaks_a_rule(grids, box)
+    """Whether every cell is filled and no rule broken: bool (n,). Of n digits, a bit each, only all make up the sum."""
+    grids, n = as_grids(grids, box), size_of(box)
+    bits = (np.left_shift(1, some, dtype=np.int32) for some in np.array_split(grids, 1 + len(grids) // 50_000))
+    return np.concatenate([(some[:, units(box)].sum(axis=-1) == 2 ** (n + 1) - 2).all(axis=1) for some in bits])
 
 
 def solves(solutions: Any, puzzles: Any, box: Box = USUAL) -> np.ndarray:
@@ -142,9 +131,9 @@ def solves(solutions: Any, puzzles: Any, box: Box = USUAL) -> np.ndarray:
     return is_solved(solutions, box) & ((puzzles == 0) | (puzzles == solutions)).all(axis=1)
 
 
-def grid_to_line(grid: Any, box: Box = USUAL) -> str:
-    """81 characters, ``.`` for an empty cell."""
-    return "".join(SYMBOLS[digit - 1] if digit else "." for digit in as_grids(grid, box)[0].tolist())
+def grid_to_line(grid: Any) -> str:
+    """81 characters, or as many as it has cells; ``.`` for an empty cell."""
+    return "".join(SYMBOLS[digit - 1] if digit else "." for digit in as_grids(grid, box_of(np.size(grid)))[0].tolist())
 
 
 def line_to_grid(cells: str) -> np.ndarray:

@@ -1,53 +1,41 @@
 """The networks for Sudoku, on the graph of its cells, as in the paper, or on that of its open candidates."""
 
-from collections.abc import Mapping
 from functools import cache
-from typing import cast
+from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rrn.constraints.solving import make_network
-from rrn.graphs import Groups, NeighbourTable
-from rrn.growing import widen
-from rrn.guessing import Candidates
+from rrn.constraints.solving import CandidateNetwork
+from rrn.graphs import NeighbourTable
+from rrn.guessing import known_logits
 from rrn.network import RRN
-from rrn.readouts import DotReadout
-from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
-from rrn.tasks.sudoku.baselines.learned_messages import LearnedMessages
-from rrn.tasks.sudoku.grid import EXCLUSIVE_KINDS, USUAL, Box, box_of, candidate_groups, neighbours, size_of
-from rrn.tasks.sudoku.presets import (
-    CandidatesPreset,
-    LearnedMessagesPreset,
-    PaperPreset,
-    SudokuPreset,
-    WholeGraphPreset,
-)
+from rrn.tasks.sudoku.baselines.presets import WholeGraphPreset
+from rrn.tasks.sudoku.declared import sudoku
+from rrn.tasks.sudoku.grid import USUAL, Box, box_of, neighbours, size_of
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.training.experiment import Batch
 from rrn.tying import Axis, Ties, ties_of
-from rrn.updates import SharedLayerUpdate, State
+from rrn.updates import State
 
-CERTAIN = 20.0
-"""Logit of a given; what givens rule out has as much less than nothing."""
 DIGIT_OF_ITS_OWN = 3.0
 """How much larger a digit's own unit is than others', at first, where digits are treated alike."""
 KINDS = 6
 """Kinds of groups that a candidate stands in: `candidate_groups`."""
+ROWS_AND_COLUMNS = ((1, 2), (4, 5))
 
 
 def build(preset: SudokuPreset) -> PuzzleNetwork:
+    from rrn.tasks.sudoku.baselines.building import build_baseline
+
     match preset:
         case CandidatesPreset():
             return CandidateSudoku(preset)
-        case PaperPreset() | WholeGraphPreset():
+        case PaperPreset():
             return CellSudoku(preset)
-        case LearnedMessagesPreset():
-            return LearnedMessages(preset.hidden)
-        case _:
-            return ConvolutionalSudoku(preset.hidden)
+    return build_baseline(preset)
 
 
 @cache
@@ -57,28 +45,20 @@ def cell_graph(puzzles: int, device: torch.device) -> NeighbourTable:
 
 
 class CellSudoku(PuzzleNetwork):
-    """The paper's network, on the graph of cells; or, as "rn-graph", the relational network that sums everything."""
+    """The paper's network, on the graph of cells. ``changed`` are settings of its `RRN` that are others."""
 
     first_digit = 1
 
-    def __init__(self, preset: PaperPreset | WholeGraphPreset) -> None:
+    def __init__(self, preset: PaperPreset | WholeGraphPreset, **changed: Any) -> None:
         super().__init__()
         self.digit = nn.Embedding(10, 16)
         self.row = nn.Embedding(9, 16)
         self.column = nn.Embedding(9, 16)
-        whole_graph = isinstance(preset, WholeGraphPreset)
-        self.rrn = RRN(
-            features=48,
-            hidden=preset.hidden,
-            outputs=810 if whole_graph else 10,
-            edge_features=1 if preset.layers == 3 else 0,
-            encoder_layers=preset.layers,
-            message_layers=preset.layers,
-            update="none" if whole_graph else "lstm",
-            update_layers=preset.layers,
-            readout="graph" if whole_graph else "node",
-            readout_layers=preset.layers if whole_graph else 0,
-        )
+        self.digit_units = preset.digit_units if isinstance(preset, PaperPreset) else 0
+        layers = {f"{part}_layers": preset.layers for part in ("encoder", "message", "update")}
+        settings: dict[str, Any] = {"outputs": 10, "update": "lstm", "readout": "node", "readout_layers": 0} | layers
+        edges = 1 if preset.layers == 3 else 0
+        self.rrn = RRN(features=48, hidden=preset.hidden, edge_features=edges, **settings | changed)
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         x, count = self.features(batch["puzzle"]), len(batch["puzzle"])
@@ -104,8 +84,10 @@ class CellSudoku(PuzzleNetwork):
     def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
         return self.rrn.update.noisy(state, noise, generator)
 
-    def digit_ties(self, units: int) -> list[Ties]:
-        """What is equal if the network treats all digits alike: ``units`` of every layer belong to each of them."""
+    def ties(self) -> list[Ties]:
+        """What is equal if the network treats all digits alike: ``digit_units`` of every layer belong to each."""
+        if not (units := self.digit_units):
+            return []
         names, digit = Axis.of(0, 0, 1) + Axis.of(9, 1, 0), Axis.of(9, 1, 7)
         hidden = Axis.of(9, units, self.rrn.hidden - 9 * units)
         two = hidden + hidden
@@ -123,9 +105,8 @@ class CellSudoku(PuzzleNetwork):
             left_out=("row", "column"),
         )
 
-    def treat_digits_alike(self, units: int) -> None:
-        """New weights, tied as `digit_ties` says."""
-        for tied in self.digit_ties(units):
+    def treat_alike(self) -> None:
+        for tied in self.ties():
             if tied.parameter is self.digit.weight:
                 with torch.no_grad():
                     self.digit.weight.copy_(tied.mean(self.digit.weight))
@@ -148,13 +129,7 @@ def what_givens_say(puzzles: Tensor, box: Box = USUAL) -> tuple[Tensor, Tensor]:
     return given.flatten(1), still_open.flatten(1)
 
 
-@cache
-def _candidate_groups(box: Box, device: torch.device) -> tuple[Tensor, tuple[int, ...]]:
-    groups, counts = candidate_groups(box)
-    return torch.from_numpy(groups).to(device), tuple(counts.tolist())
-
-
-class CandidateSudoku(PuzzleNetwork):
+class CandidateSudoku(CandidateNetwork, PuzzleNetwork):
     """A recurrent relational network whose nodes are the open candidates.
 
     Candidates that the givens rule out take no part: the graph itself says what the givens say. The network is not told
@@ -166,93 +141,25 @@ class CandidateSudoku(PuzzleNetwork):
     any_size = True
 
     def __init__(self, preset: CandidatesPreset) -> None:
-        super().__init__()
-        self.rrn = make_network(KINDS, preset.hidden, preset.message_width, preset.layer_width)
-        self.refutes = preset.wrong > 0
-
-    def line_ties(self) -> list[Ties]:
-        """What is equal if the network treats rows and columns alike: a third of its units belong to each."""
-        update, readout = cast(SharedLayerUpdate, self.rrn.update), cast(DotReadout, self.rrn.readout)
-        kinds = torch.tensor([-1, 0, 1, -1, 0, 1], device="cpu")  # as in `candidate_groups`
-        width = update.messages // KINDS
-        roles = torch.tensor([0, 1, 1, 2, 3, 3], device="cpu")[:, None] * width + torch.arange(width, device="cpu")
-        messages = Axis(kinds.repeat_interleave(width), roles.flatten())
-        layer, state = (_thirds(units) for units in (update.first.shape[1] - update.messages, update.hidden))
-        layer = messages + layer
-        told = state + messages + Axis.of(0, 0, 1)
-        return [
-            Ties(update.first, told, layer, inputs=0),
-            Ties(update.second, layer, state, inputs=0),
-            Ties(readout.weight, state),
-        ]
-
-    def treat_lines_alike(self) -> None:
-        """New weights, tied as `line_ties` says."""
-        for tied in self.line_ties():
-            tied.share()
-
-    def widened(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The weights of a narrower network of this kind, in the midst of this one's own: see `rrn.growing.widen`."""
-        update, second = cast(SharedLayerUpdate, self.rrn.update), weights.get("rrn.update.second")
-        if second is None or second.shape == update.second.shape:
-            return weights
-        layer, hidden = second.shape
-        rest = layer - (len(weights["rrn.update.first"]) - 1 - hidden)
-        state, others = _thirds_of(hidden, update.hidden), _thirds_of(rest, len(update.second) - update.messages)
-        return widen(self.rrn, weights, state, others, prefix="rrn.")
+        super().__init__(KINDS, preset.hidden, preset.message_width, preset.layer_width)
+        self.refutes, self.exchanged = preset.wrong > 0, ROWS_AND_COLUMNS if preset.lines_alike else ()
 
     def prepare(self, batch: Batch, box: Box | None = None) -> Batch:
         """With "open", which candidates are, and "known", the logits of the others: (n, 729) each."""
         if "open" in batch:
             return batch
         given, still_open = what_givens_say(batch["puzzle"], box or box_of(batch["puzzle"].shape[1]))
-        known = torch.where(given, CERTAIN, -CERTAIN).to(next(self.parameters()).dtype)
-        return batch | {"open": still_open, "known": known}
+        return batch | {"open": still_open, "known": known_logits(given).to(next(self.parameters()).dtype)}
 
     def forward(
         self, batch: Batch, *, steps: int, state: State | None = None, box: Box | None = None
     ) -> tuple[Tensor, State]:
-        batch, box = self.prepare(batch, box), box or box_of(batch["puzzle"].shape[1])
-        logits = batch["known"].flatten().repeat(steps, 1)
-        if bool(batch["open"].any()):
-            graph, nodes = candidate_graph(batch["open"], box)
-            outputs, state = self.rrn.run(logits.new_ones(len(nodes), 1), graph, steps=steps, state=state)
-            logits = logits.index_copy(1, nodes, outputs[..., 0])
-        return logits.view(steps, -1, size_of(box)), state or self.start(batch)
-
-    def rows(self, batch: Batch) -> Tensor:
-        return self.prepare(batch)["open"].sum(1)
-
-    def start(self, batch: Batch) -> State:
-        return self.rrn.init_state(next(self.parameters()).new_ones(int(self.rows(batch).sum()), 1))
-
-    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
-        return self.rrn.update.noisy(state, noise, generator)
-
-
-def _thirds(units: int) -> Axis:
-    """A third of the units for rows, one for columns, and the rest for both."""
-    return Axis.of(2, units // 3, units - 2 * (units // 3))
+        box = box or box_of(batch["puzzle"].shape[1])
+        logits, state = self.run(self.prepare(batch, box), *groups_on(box, batch["puzzle"].device), steps, state)
+        return logits.view(steps, -1, size_of(box)), state
 
 
 @cache
-def all_candidates(box: Box = USUAL) -> Candidates:
-    """The candidates of a Sudoku, for `rrn.guessing`."""
-    groups, counts = candidate_groups(box)
-    first, total = np.cumsum([0, *counts[: EXCLUSIVE_KINDS - 1]]), int(counts[:EXCLUSIVE_KINDS].sum())
-    needed = torch.ones(total, dtype=torch.bool, device="cpu")
-    return Candidates(torch.from_numpy(groups[:, :EXCLUSIVE_KINDS] + first), needed, int(counts[0]))
-
-
-def _thirds_of(few: int, many: int) -> Tensor:
-    """Where few units stand among many, if each keeps to its third."""
-    each, third = few // 3, many // 3
-    shares = (0, each), (third, each), (2 * third, few - 2 * each)
-    return torch.cat([torch.arange(first, first + count, device="cpu") for first, count in shares])
-
-
-def candidate_graph(still_open: Tensor, box: Box = USUAL) -> tuple[Groups, Tensor]:
-    """The graph of the open candidates (puzzles, n³), and which of all candidates its nodes are."""
-    nodes = still_open.flatten().nonzero()[:, 0]
-    groups, counts = _candidate_groups(box, still_open.device)
-    return Groups(groups[nodes % still_open.shape[1]], counts, still_open.sum(1).cumsum(0)), nodes
+def groups_on(box: Box, device: torch.device) -> tuple[Tensor, tuple[int, ...]]:
+    """The groups of all candidates, for `open_graph`."""
+    return torch.from_numpy(sudoku(box).member_of).to(device), sudoku(box).counts

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rrn.compiled import COMPILED, compiled
 from rrn.errors import InputError
-from rrn.guessing import LOOK, Search, Searches
+from rrn.guessing import GuessedBatch
 from rrn.parallel import in_threads
-from rrn.places import NOISE, STRIDE, Found, Kept, Places, think_through
+from rrn.places import NOISE, BatchWork, Found, Kept, Places, think_through
+from rrn.tasks.sudoku.declared import sudoku
+from rrn.tasks.sudoku.files import parse_puzzle
 from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, size_of, solves
-from rrn.tasks.sudoku.model import CERTAIN, all_candidates
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.updates import State
 
@@ -90,10 +90,13 @@ def solve(
     def run(number: int) -> Solved:
         generator = torch.Generator().manual_seed(seed * 1_000_003 + number)
         kept = Kept(lambda outputs: outputs.softmax(-1)) if trace else None
-        guessed = _GuessedPuzzles(network, parts[number], box) if guess else None
+        batch = {"puzzle": torch.from_numpy(parts[number]).long()}
+        told: dict[str, Any] = {"box": box} if network.any_size else {}
         with torch.inference_mode():
             found = think_through(
-                guessed or _Puzzles(network, parts[number], box),
+                _GuessedPuzzles(network, batch, sudoku(box).candidates, **told)
+                if guess
+                else _Puzzles(network, batch, **told),
                 max_steps=max_steps,
                 starts=1 + restarts,
                 noise=noise,
@@ -101,8 +104,6 @@ def solve(
                 generator=generator,
                 progress=lambda _: progress(next(done), len(grids)),
                 watch=kept,
-                guide=guessed.searches if guessed else None,
-                stride=LOOK if guessed else STRIDE,
             )
         probabilities = kept.of(found, max_steps).float().numpy() if kept else None
         return _as_solved(parts[number], found, size_of(box), probabilities)
@@ -132,88 +133,30 @@ def answers_by_step(network: nn.Module, puzzles: np.ndarray, steps: int) -> np.n
         return logits.argmax(-1).cpu().numpy().astype(np.uint8) + 1
 
 
-class _Puzzles:
+class _Puzzles(BatchWork):
     """Puzzles as `rrn.places.Work`: finished when the grid is a solution."""
 
-    def __init__(self, network: PuzzleNetwork, puzzles: np.ndarray, box: Box) -> None:
-        self.network, self.puzzles, self.box, self.noisy = network, puzzles, box, network.noisy
-        self.sized: dict[str, Any] = {"box": box} if network.any_size else {}
-        self.batch = network.prepare({"puzzle": torch.from_numpy(puzzles).long().to(network.device)}, **self.sized)
-
-    def __len__(self) -> int:
-        return len(self.puzzles)
-
-    def begin(self, numbers: Tensor) -> tuple[Tensor, State]:
-        batch = {name: part[numbers] for name, part in self.batch.items()}
-        return self.network.rows(batch).cpu(), self.network.start(batch)
+    network: PuzzleNetwork
 
     def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
-        batch = {name: part[places.numbers] for name, part in self.batch.items()}
-        outputs, state = self.network(batch, steps=steps, state=places.state, **self.sized)
-        logits = outputs.view(steps, *batch["puzzle"].shape, -1)
+        outputs, state = super().run(places, steps)
+        logits = outputs.view(steps, len(places.numbers), self.batch["puzzle"].shape[1], -1)
         return logits[..., self.network.first_digit :].cpu(), state
 
     def finished(self, places: Places, outputs: Tensor) -> Tensor:
-        logits, puzzles = outputs.numpy(), self.puzzles[places.numbers.numpy()]
-        if COMPILED and logits.dtype == np.float32 and self.box == USUAL:
-            valid = np.zeros(logits.shape[:2], bool)
-            _find_solutions(logits, puzzles, valid)
-            return torch.from_numpy(valid)
-        answers = logits.argmax(-1).astype(np.uint8) + 1
-        return torch.from_numpy(np.stack([solves(answer, puzzles, self.box) for answer in answers]))
+        puzzles = self.batch["puzzle"][places.numbers].cpu().numpy().astype(np.uint8)
+        answers = (outputs.argmax(-1) + 1).numpy().astype(np.uint8)
+        solved = solves(
+            answers.reshape(-1, puzzles.shape[1]), np.tile(puzzles, (len(answers), 1)), self.told.get("box", USUAL)
+        )
+        return torch.from_numpy(solved).view(answers.shape[:2])
 
     def answer(self, places: Places, outputs: Tensor, place: int, step: int) -> Tensor:
         return outputs[step, place]
 
 
-class _GuessedPuzzles(_Puzzles):
-    """Puzzles in which the network guesses: each start of each has a graph of its own."""
-
-    def __init__(self, network: PuzzleNetwork, puzzles: np.ndarray, box: Box) -> None:
-        super().__init__(network, puzzles, box)
-        self.searches = Searches(self._search, lambda number: self.begin(torch.tensor([number], device="cpu"))[1])
-
-    def _search(self, number: int) -> Search:
-        still_open, known = (self.batch[name][number].cpu() for name in ("open", "known"))
-        return Search(all_candidates(self.box), still_open, known > 0)
-
-    def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
-        branches = self.searches.branches(places)
-        still_open = torch.stack([branch.still_open for branch in branches]).to(self.network.device)
-        true = torch.stack([branch.true for branch in branches]).to(self.network.device)
-        known = torch.where(true, CERTAIN, -CERTAIN)
-        batch = {"puzzle": self.batch["puzzle"][places.numbers], "open": still_open, "known": known}
-        outputs, state = self.network(batch, steps=steps, state=places.state, **self.sized)
-        logits = outputs.view(steps, *batch["puzzle"].shape, -1).cpu()
-        self.searches.hear(places, logits[-1].flatten(1))
-        return logits, state
-
-
-@compiled(fastmath=True)
-def _find_solutions(logits: np.ndarray, puzzles: np.ndarray, valid: np.ndarray) -> None:
-    """If the likeliest digits (steps, n, 81, 9) solve each puzzle (n, 81). What follows a first yes is left out."""
-    units = np.empty(27, np.int64)
-    for p in range(logits.shape[1]):
-        for t in range(logits.shape[0]):
-            units[:] = 0
-            keeps = True
-            for cell in range(81):
-                digit = 0
-                for d in range(1, 9):
-                    if logits[t, p, cell, d] > logits[t, p, cell, digit]:
-                        digit = d
-                if puzzles[p, cell] > 0 and puzzles[p, cell] != digit + 1:
-                    keeps = False
-                row, column = cell // 9, cell % 9
-                bit = 1 << digit
-                units[row] |= bit
-                units[9 + column] |= bit
-                units[18 + row // 3 * 3 + column // 3] |= bit
-            for unit in range(27):
-                keeps = keeps and units[unit] == 511
-            if keeps:
-                valid[t, p] = True
-                break
+class _GuessedPuzzles(GuessedBatch, _Puzzles):
+    """Puzzles in which the network guesses."""
 
 
 def _as_solved(puzzles: np.ndarray, found: Found, digits: int, probabilities: np.ndarray | None) -> Solved:
@@ -233,8 +176,6 @@ def _together(parts: list[Solved]) -> Solved:
 
 
 def _as_puzzles(puzzles: Any, box: Box) -> np.ndarray:
-    from rrn.tasks.sudoku.files import parse_puzzle
-
     if isinstance(puzzles, str):
         puzzles = [puzzles]
     if isinstance(puzzles, list | tuple) and puzzles and isinstance(puzzles[0], str):

@@ -14,7 +14,9 @@ class PuzzleNetwork(Resumable):
     cell after every step, (steps, n · 81, classes), and a state from which it goes on."""
 
     first_digit = 0
-    """The class that is the digit 1."""
+    """The class that is the digit 1; where it is not the first, that is "empty"."""
+    looks: int | None = None
+    """Steps in which it is validated, if not as many as in training."""
     refutes = False
     """Whether it says "none" of cells that no digit fits (by the logits of all digits), so that guesses can be taken
     back."""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rrn.integers import mix
 from rrn.tasks.sudoku.grid import as_grids
 
 
@@ -43,18 +44,14 @@ def random_symmetry(puzzles: Any, solutions: Any, rng: np.random.Generator) -> t
     return symmetries.apply(puzzles), symmetries.apply(solutions)
 
 
-def _draw_permutations(shape: tuple[int, ...], size: int, rng: np.random.Generator) -> np.ndarray:
-    return np.argsort(rng.random((*shape, size)), axis=-1)
-
-
 def _draw_lines(count: int, rng: np.random.Generator) -> np.ndarray:
-    bands, lines = _draw_permutations((count,), 3, rng), _draw_permutations((count, 3), 3, rng)
+    bands, lines = np.argsort(rng.random((count, 3))), np.argsort(rng.random((count, 3, 3)))
     return (bands[:, :, None] * 3 + lines).reshape(count, 9)
 
 
 def _draw_digits(count: int, rng: np.random.Generator) -> np.ndarray:
     digits = np.zeros((count, 10), dtype=np.uint8)
-    digits[:, 1:] = _draw_permutations((count,), 9, rng) + 1
+    digits[:, 1:] = np.argsort(rng.random((count, 9))) + 1
     return digits
 
 
@@ -74,7 +71,7 @@ def fingerprints(solutions: Any) -> np.ndarray:
     found = np.empty(len(solutions), dtype=np.uint64)
     for start in range(0, len(solutions), 2048):
         grids = solutions[start : start + 2048].reshape(-1, 9, 9).astype(np.intp) - 1
-        found[start : start + 2048] = _mix(_mix(_lines_hash(grids)) + _mix(_lines_hash(grids.transpose(0, 2, 1))))
+        found[start : start + 2048] = mix(mix(_lines_hash(grids)) + mix(_lines_hash(grids.transpose(0, 2, 1))))
     return found
 
 
@@ -88,20 +85,12 @@ def _lines_hash(grids: np.ndarray) -> np.ndarray:
     for _ in range(2, 9):
         walked = np.take_along_axis(step, walked, axis=2)
         back_home = back_home * np.uint64(10) + (walked == np.arange(9)).sum(axis=2).astype(np.uint64)
-    pair_hash = _mix(back_home * np.uint64(2) + _SAME_BAND.astype(np.uint64))
+    pair_hash = mix(back_home * np.uint64(2) + _SAME_BAND.astype(np.uint64))
     lines = np.zeros((count, 9), dtype=np.uint64)
     for _ in range(2):
         seen = np.zeros_like(lines)
         for pair, (one, other) in enumerate(_PAIRS):
-            seen[:, one] += _mix(pair_hash[:, pair] + lines[:, other])
-            seen[:, other] += _mix(pair_hash[:, pair] + lines[:, one])
-        lines = _mix(seen + lines)
-    return _mix(lines.reshape(count, 3, 3).sum(axis=2, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
-
-
-def _mix(numbers: np.ndarray) -> np.ndarray:
-    """Scatter 64-bit numbers (the finaliser of splitmix64); never maps 0 to itself."""
-    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
-    numbers = (numbers ^ numbers >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ numbers >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ numbers >> np.uint64(31)
+            seen[:, one] += mix(pair_hash[:, pair] + lines[:, other])
+            seen[:, other] += mix(pair_hash[:, pair] + lines[:, one])
+        lines = mix(seen + lines)
+    return mix(lines.reshape(count, 3, 3).sum(axis=2, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)

@@ -135,7 +135,7 @@ def _solve(network: nn.Module, stronger: nn.Module | None, request: SolveRequest
         reason = outcome.reason and outcome.reason[0].upper() + outcome.reason[1:] + "."
         rows.append(
             {
-                "puzzle": grid_to_line(outcome.puzzle),
+                "puzzle": grid_to_line(outcome.problem),
                 "solved": outcome.valid,
                 "status": outcome.status,
                 "reason": reason,
@@ -145,7 +145,7 @@ def _solve(network: nn.Module, stronger: nn.Module | None, request: SolveRequest
                 "handed_over": outcome.handed_over,
                 "confidence": round(outcome.confidence, 4),
                 "grids": ["".join(map(str, digits)) for digits in (solved.argmax(-1) + 1).tolist()],
-                "decided": ((solved.max(-1) >= DECIDED) | (outcome.puzzle > 0)).sum(1).tolist(),
+                "decided": ((solved.max(-1) >= DECIDED) | (outcome.problem > 0)).sum(1).tolist(),
                 "probabilities": np.round(solved.astype(float), 3).tolist() if request.probabilities else None,
             }
         )

@@ -24,7 +24,9 @@ FILLED = 30.0
 class ConvolutionalSudoku(PuzzleNetwork):
     """The state is the grid as it stands, (n, 81), 0 for an empty cell. ``filters`` were 512 in the original."""
 
-    def __init__(self, filters: int) -> None:
+    looks = 64  # as many digits are filled in; it is trained on one
+
+    def __init__(self, filters: int, digit_units: int = 0) -> None:
         super().__init__()
         widths = [10, *[filters] * LAYERS]
         self.layers = nn.Sequential(
@@ -36,7 +38,7 @@ class ConvolutionalSudoku(PuzzleNetwork):
             ]
         )
         self.digits = nn.Conv2d(filters, 9, 1)
-        self.filters = filters
+        self.filters, self.digit_units = filters, digit_units
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         puzzles = batch["puzzle"]
@@ -53,17 +55,18 @@ class ConvolutionalSudoku(PuzzleNetwork):
         image = F.one_hot(grids, 10).to(self.digits.weight.dtype).view(-1, 9, 9, 10).permute(0, 3, 1, 2)
         return self.digits(self.layers(image)).permute(0, 2, 3, 1).flatten(1, 2)
 
-    def digit_ties(self, units: int) -> list[Ties]:
-        """What is equal if the network treats all digits alike: ``units`` filters of every layer belong to each."""
+    def ties(self) -> list[Ties]:
+        """What is equal if the network treats all digits alike: ``digit_units`` filters of a layer belong to each."""
+        if not (units := self.digit_units):
+            return []
         empty, digits = Axis.of(0, 0, 1), Axis.of(9, 1, 0)
         hidden = Axis.of(9, units, self.filters - 9 * units)
         convolutions = {f"layers.{number}.0": hidden.times(9) for number in range(1, LAYERS)}
         inputs = {"layers.0.0": (empty + digits).times(9)} | convolutions
         return ties_of(self, hidden, outputs={"digits": digits}, inputs=inputs)
 
-    def treat_digits_alike(self, units: int) -> None:
-        """New weights, tied as `digit_ties` says."""
-        draw_tied(self.digit_ties(units), own=2.0, rest=0.5)
+    def treat_alike(self) -> None:
+        draw_tied(self.ties(), own=2.0, rest=0.5)
 
     def start(self, batch: Batch) -> State:
         """Noise changes nothing: a grid cannot be a little different."""

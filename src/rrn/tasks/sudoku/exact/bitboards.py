@@ -1,7 +1,6 @@
 """The usual Sudoku, 9 x 9, searched with bit masks: compiled where numba is installed, plain Python where it is not.
 
-Both run this same source and give the same bytes; so everything here is integer arithmetic that stays below 2^63, on
-flat work arrays (numpy arrays when compiled, lists when not, which are faster to index in plain Python).
+Both run this same source and give the same bytes: see `rrn.integers`.
 
 The representation: for each digit d and each band b of three rows, ``candidates[3 * d + b]`` has 27 bits, one per cell
 of the band (bit 9 * row + column), set while the digit is still possible there. In these masks a digit's places in a
@@ -15,35 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from rrn.compiled import COMPILED, compiled
-
-
-def _table(values: list[int]) -> Any:
-    return np.array(values, dtype=np.int64) if COMPILED else values
-
-
-@compiled
-def _compiled_integers(count: int) -> Any:
-    return np.zeros(count, dtype=np.int64)
-
-
-def _listed_integers(count: int) -> Any:
-    return [0] * count
-
-
-integers = _compiled_integers if COMPILED else _listed_integers
+from rrn.compiled import compiled
+from rrn.constraints.search import UNKNOWN
+from rrn.integers import UNLIMITED, count_bits, draw, integers, nth_bit, shuffle, table
 
 BAND = (1 << 27) - 1
 ROW = (1 << 9) - 1
 COLUMN = 1 | 1 << 9 | 1 << 18
 CONTRADICTION, SOLVED, OPEN = 0, 1, 2
-UNKNOWN = -1
-UNLIMITED = 1 << 62
-
-
-def _boxes_of_row(row: int) -> int:
-    """Which of the three boxes a row of nine bits has bits in."""
-    return sum(1 << box for box in range(3) if row >> 3 * box & 7)
 
 
 def _within_permutations(places: int) -> int:
@@ -56,16 +34,13 @@ def _within_permutations(places: int) -> int:
     return kept
 
 
-def _cells_of_minirows(minirows: int) -> int:
-    """The 27 bits of a band below the 9 bits of its rows x boxes."""
-    return sum(7 << 3 * minirow for minirow in range(9) if minirows >> minirow & 1)
-
-
-BOXES_OF_ROW = _table([_boxes_of_row(row) for row in range(512)])
-WITHIN_PERMUTATIONS = _table([_within_permutations(places) for places in range(512)])
-CELLS_OF_MINIROWS = _table([_cells_of_minirows(minirows) for minirows in range(512)])
-SINGLE_IN_ROW = _table([row if row.bit_count() == 1 else 0 for row in range(512)])
-
+BOXES_OF_ROW = table([sum(1 << box for box in range(3) if row >> 3 * box & 7) for row in range(512)])
+"""Which of the three boxes a row of nine bits has bits in."""
+WITHIN_PERMUTATIONS = table([_within_permutations(places) for places in range(512)])
+CELLS_OF_MINIROWS = table([sum(7 << 3 * row for row in range(9) if rows >> row & 1) for rows in range(512)])
+"""The 27 bits of a band below the 9 bits of its rows x boxes."""
+SINGLE_IN_ROW = table([row if row.bit_count() == 1 else 0 for row in range(512)])
+FIRST_BOX = np.array([0, 1, 2, 9, 10, 11, 18, 19, 20])
 
 STARTS, PATIENCE, MOST_IN_COMMON = 30, 3000, 16
 RUNS, REMEMBERED, SOLUTIONS_SEEN, ATTEMPTS = 4, 8, 64, 16
@@ -186,38 +161,6 @@ def _propagate(candidates: Any, settled: Any) -> int:
 
 
 @compiled
-def _draw(random: Any, below: int) -> int:
-    """A number from 0 to below - 1 by Marsaglia's xorshift128; ``random`` is its state, four words of 32 bits."""
-    mixed = random[0] ^ (random[0] << 11 & 0xFFFFFFFF)
-    random[0], random[1], random[2] = random[1], random[2], random[3]
-    random[3] = random[3] ^ random[3] >> 19 ^ mixed ^ mixed >> 8
-    return random[3] * below >> 32
-
-
-@compiled
-def _shuffle(numbers: Any, start: int, stop: int, random: Any) -> None:
-    for last in range(stop - 1, start, -1):
-        other = start + _draw(random, last + 1 - start)
-        numbers[last], numbers[other] = numbers[other], numbers[last]
-
-
-@compiled
-def _nth_bit(bits: int, which: int) -> int:
-    for _ in range(which):
-        bits &= bits - 1
-    return bits & -bits
-
-
-@compiled
-def _count_bits(bits: int) -> int:
-    count = 0
-    while bits:
-        bits &= bits - 1
-        count += 1
-    return count
-
-
-@compiled
 def _choose(candidates: Any, random: Any, at_random: bool) -> tuple[int, int]:
     """Where to guess: (index into candidates, bit) of a digit in a cell with the fewest candidates left.
 
@@ -238,14 +181,14 @@ def _choose(candidates: Any, random: Any, at_random: bool) -> tuple[int, int]:
             size, cells = 3, thrice & ~four_times
         else:
             size, cells = 4, four_times
-        if cells and (size < best_size or (at_random and size == best_size and _draw(random, band + 1) == 0)):
+        if cells and (size < best_size or (at_random and size == best_size and draw(random, band + 1) == 0)):
             best_band, best_cells, best_size = band, cells, size
-    cell = _nth_bit(best_cells, _draw(random, _count_bits(best_cells)) if at_random else 0)
+    cell = nth_bit(best_cells, draw(random, count_bits(best_cells)) if at_random else 0)
     possible = 0
     for digit in range(9):
         if candidates[3 * digit + best_band] & cell:
             possible |= 1 << digit
-    chosen = _nth_bit(possible, _draw(random, _count_bits(possible)) if at_random else 0)
+    chosen = nth_bit(possible, draw(random, count_bits(possible)) if at_random else 0)
     for digit in range(9):
         if chosen == 1 << digit:
             return 3 * digit + best_band, cell
@@ -271,8 +214,7 @@ def _search(work: Any, tally: Any, limit: int, most_guesses: int, at_random: boo
                 return UNKNOWN
             index, cell = _choose(candidates, random, at_random)
             saved = 29 * depth
-            for place in range(27):
-                stack[saved + place] = candidates[place]
+            stack[saved : saved + 27] = candidates
             stack[saved + 27] = index
             stack[saved + 28] = cell
             depth += 1
@@ -299,9 +241,8 @@ def _search(work: Any, tally: Any, limit: int, most_guesses: int, at_random: boo
             return count
         depth -= 1
         saved = 29 * depth
-        for place in range(27):
-            candidates[place] = stack[saved + place]
-            settled[place] = stack[saved + place]
+        candidates[:] = stack[saved : saved + 27]
+        settled[:] = candidates
         candidates[stack[saved + 27]] &= ~stack[saved + 28]
 
 
@@ -336,14 +277,11 @@ def _count(grid: Any, limit: int, at_random: bool, work: Any) -> int:
 @compiled
 def _fill(grid: Any, work: Any) -> None:
     """A random solved grid: the three boxes on the diagonal drawn, the rest found by a search with random guesses."""
-    digits = integers(9)
-    grid[:] = integers(81)
+    grid[:] = 0
     for box in range(3):
-        for place in range(9):
-            digits[place] = place + 1
-        _shuffle(digits, 0, 9, work[3])
-        for place in range(9):
-            grid[30 * box + 9 * (place // 3) + place % 3] = digits[place]
+        digits = np.arange(1, 10)
+        shuffle(digits, 0, 9, work[3])
+        grid[FIRST_BOX + 30 * box] = digits
     _count(grid, 1, True, work)
     grid[:] = work[4]
 
@@ -353,8 +291,8 @@ def _dig(puzzle: Any, order: Any, work: Any) -> None:
     """Remove each clue, in this order, if no other solution appears with another digit in its place."""
     nothing = integers(0)
     for step in range(81):
-        cell = order[step]
-        digit = puzzle[cell]
+        cell = int(order[step])
+        digit = int(puzzle[cell])
         if digit == 0:
             continue
         puzzle[cell] = 0
@@ -362,6 +300,27 @@ def _dig(puzzle: Any, order: Any, work: Any) -> None:
         work[0][3 * (digit - 1) + cell // 27] &= ~(1 << cell % 27)
         if _search(work, nothing, 1, UNLIMITED, False):
             puzzle[cell] = digit
+
+
+@compiled
+def _begin(seed: Any) -> tuple[Any, Any]:
+    """What a search works on, its random numbers begun with a seed, four words of 32 bits, not all zero; and the cells
+    in order."""
+    work = _work()
+    for word in range(4):
+        work[3][word] = int(seed[word])
+    return work, np.arange(81)
+
+
+@compiled
+def _make(order: Any, work: Any) -> tuple[Any, Any]:
+    """A random solved grid, and a minimal puzzle of it; ``order`` is shuffled."""
+    solution = np.zeros(81, np.int64)
+    _fill(solution, work)
+    puzzle = solution.copy()
+    shuffle(order, 0, 81, work[3])
+    _dig(puzzle, order, work)
+    return solution, puzzle
 
 
 @compiled
@@ -378,26 +337,14 @@ def solve_all(puzzles: Any, limit: int, most_guesses: int, solutions: Any, count
 
 @compiled
 def generate_all(seeds: Any, fewest_extra: int, most_extra: int, puzzles: Any, solutions: Any) -> None:
-    """One minimal puzzle with extra givens for each seed (n, 4), four words of 32 bits, not all zero."""
-    work, grid, puzzle, order = _work(), integers(81), integers(81), integers(81)
-    random = work[3]
+    """One minimal puzzle with extra givens for each seed (n, 4)."""
     for number in range(len(seeds)):
-        for word in range(4):
-            random[word] = int(seeds[number, word])
-        _fill(grid, work)
-        for cell in range(81):
-            order[cell] = cell
-        puzzle[:] = grid
-        _shuffle(order, 0, 81, random)
-        _dig(puzzle, order, work)
-
-        extra = fewest_extra + _draw(random, most_extra - fewest_extra + 1)
-        _shuffle(order, 0, 81, random)
-        for step in range(81):
-            cell = order[step]
-            if extra and puzzle[cell] == 0:
-                puzzle[cell] = grid[cell]
-                extra -= 1
+        work, order = _begin(seeds[number])
+        grid, puzzle = _make(order, work)
+        extra = fewest_extra + draw(work[3], most_extra - fewest_extra + 1)
+        shuffle(order, 0, 81, work[3])
+        back = order[puzzle[order] == 0][:extra]
+        puzzle[back] = grid[back]
         puzzles[number, :] = puzzle
         solutions[number, :] = grid
 
@@ -423,29 +370,17 @@ def _most_in_common(puzzle: Any, others: Any, count: int) -> int:
     """The most givens that a puzzle shares with one of the first ``count`` others (n, 81)."""
     most = 0
     for other in range(count):
-        common = 0
-        for cell in range(81):
-            if puzzle[cell] > 0 and puzzle[cell] == others[other, cell]:
-                common += 1
-        most = max(most, common)
+        most = max(most, int(np.sum((puzzle > 0) & (puzzle == others[other]))))
     return most
 
 
 @compiled
-def _decisive(puzzle: Any, lone: Any, work: Any) -> int:
-    """What may decide for one solution of a puzzle that has many: candidates in only one of those seen.
-
-    They go to ``lone`` (729), and their number is returned.
-    """
-    tally = integers(729)
+def _decisive(puzzle: Any, work: Any) -> Any:
+    """What may decide for one solution of a puzzle that has many: candidates in only one of those seen."""
+    tally = np.zeros(729, np.int64)
     _load(puzzle, work[0])
     _search(work, tally, SOLUTIONS_SEEN, UNLIMITED, True)
-    choices = 0
-    for candidate in range(729):
-        if tally[candidate] == 1:
-            lone[choices] = candidate
-            choices += 1
-    return choices
+    return np.flatnonzero(tally == 1)
 
 
 @compiled
@@ -457,54 +392,40 @@ def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
     hard as the level are kept, if they have few givens in common with those kept before. The walk ends when ``puzzles``
     (most, 81) is full, or after PATIENCE steps were tried since one was kept.
     """
-    work, puzzle, current, base = _work(), integers(81), integers(81), integers(81)
-    order, lone, random = integers(81), integers(729), work[3]
-    for word in range(4):
-        random[word] = int(seed[word])
-    for cell in range(81):
-        order[cell] = cell
-    rating = -1
+    work, order = _begin(seed)
+    random, current, rating = work[3], np.zeros(81, np.int64), -1
     for _ in range(STARTS):
-        _fill(puzzle, work)
-        _shuffle(order, 0, 81, random)
-        _dig(puzzle, order, work)
+        _, puzzle = _make(order, work)
         started = _rate(puzzle, rating + 1, UNLIMITED, work)
         if started > rating:
-            rating = started
-            current[:] = puzzle
+            rating, current = started, puzzle
 
     kept = tried = 0
     while kept < len(puzzles) and tried < PATIENCE:
-        base[:] = current
-        _shuffle(order, 0, 81, random)
-        step = 0
-        while base[order[step]] == 0:
-            step += 1
-        base[order[step]] = 0
-        choices = 0
-        for place in range(_decisive(base, lone, work)):
-            if current[lone[place] // 9] != lone[place] % 9 + 1:
-                lone[choices] = lone[place]
-                choices += 1
+        base = current.copy()
+        shuffle(order, 0, 81, random)
+        base[order[base[order] > 0][0]] = 0
+        lone = _decisive(base, work)
+        lone = lone[current[lone // 9] != lone % 9 + 1]
 
         # A rating can be too good by luck, and nothing would ever reach it: so it is averaged with new runs.
         _count(current, 2, True, work)
         rating += (RUNS * work[2][GUESSES] - rating) // REMEMBERED
         enough, most = min(RUNS * level, rating), 2 * max(rating // RUNS, STARTS)
         tried += 1
-        for attempt in range(min(ATTEMPTS, choices)):
+        for attempt in range(min(ATTEMPTS, len(lone))):
             tried += 1
-            chosen = attempt + _draw(random, choices - attempt)
+            chosen = attempt + draw(random, len(lone) - attempt)
             candidate = lone[chosen]
             lone[chosen] = lone[attempt]
-            puzzle[:] = base
+            puzzle = base.copy()
             puzzle[candidate // 9] = candidate % 9 + 1
             rated = _rate(puzzle, enough, most, work)
             if rated < 0:
                 continue
             rating = rated
             _dig(puzzle, order, work)
-            current[:] = puzzle
+            current = puzzle
             if (
                 rating >= RUNS * level
                 and _most_in_common(current, puzzles, kept) <= MOST_IN_COMMON
@@ -526,42 +447,26 @@ def thin(seed: Any, puzzles: Any, solutions: Any) -> None:
     is taken if there are no more givens than before. The first puzzle is kept after THINNING steps, further ones after
     every KEPT_EVERY.
     """
-    work, current, puzzle, solution = _work(), integers(81), integers(81), integers(81)
-    order, lone, other, random = integers(81), integers(729), integers(81), work[3]
-    for word in range(4):
-        random[word] = int(seed[word])
-    for cell in range(81):
-        order[cell] = cell
-    _fill(current, work)
-    solution[:] = current
-    _shuffle(order, 0, 81, random)
-    _dig(current, order, work)
+    work, order = _begin(seed)
+    solution, current = _make(order, work)
     for step in range(1, THINNING + KEPT_EVERY * (len(puzzles) - 1) + 1):
-        _shuffle(order, 0, 81, random)
-        puzzle[:] = current
-        givens = 0
-        for place in range(81):
-            if current[order[place]]:
-                givens += 1
-                if givens <= 2:
-                    puzzle[order[place]] = 0
+        shuffle(order, 0, 81, work[3])
+        puzzle, clues = current.copy(), order[current[order] > 0]
+        puzzle[clues[:2]] = 0
         ways = 2
         for _ in range(2):
-            choices = _decisive(puzzle, lone, work) if ways > 1 else 0
-            if choices:
-                candidate = lone[_draw(random, choices)]
-                puzzle[candidate // 9] = candidate % 9 + 1
-                ways = _count(puzzle, 2, False, work)
+            if ways > 1:
+                lone = _decisive(puzzle, work)
+                if len(lone):
+                    candidate = lone[draw(work[3], len(lone))]
+                    puzzle[candidate // 9] = candidate % 9 + 1
+                    ways = _count(puzzle, 2, False, work)
         if ways == 1:
-            other[:] = work[4]
+            found = work[4].copy()
             _dig(puzzle, order, work)
-            left = 0
-            for cell in range(81):
-                if puzzle[cell]:
-                    left += 1
-            if left <= givens:
-                current[:] = puzzle
-                solution[:] = other
+            if np.count_nonzero(puzzle) <= len(clues):
+                current = puzzle
+                solution[:] = found
         since = step - THINNING
         if since >= 0 and since % KEPT_EVERY == 0:
             puzzles[since // KEPT_EVERY, :] = current

@@ -1,0 +1,23 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rrn.figures import draw_counts, name_lines, plot_lines, pyplot, turned
+
+
+def test_lines_stand_in_the_order_of_their_numbers() -> None:
+    pytest.importorskip("matplotlib")
+    figure, axes = pyplot().subplots()
+    plot_lines(axes, turned({"2": {"8": 0.5, "16": 0.7}, "10": {"8": 0.1, "16": 0.4}}, "{} steps".format))
+    name_lines(axes, "steps")
+    assert [line.get_label() for line in axes.get_lines()] == ["8 steps", "16 steps"]
+    assert list(axes.get_lines()[1].get_xdata()) == [2, 10]
+    assert list(axes.get_lines()[1].get_ydata()) == [0.7, 0.4]
+    pyplot().close(figure)
+
+
+def test_counts_of_several_sets(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    draw_counts({"hard": np.array([3, 70]), "easy": np.array([0, 0, 1])}, tmp_path / "c.png", "guesses", "puzzles")
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
