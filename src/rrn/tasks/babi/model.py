@@ -103,6 +103,9 @@ class PaperNetwork(nn.Module):
     def __init__(self, preset: PaperPreset) -> None:
         super().__init__()
         code, self.max_facts, self.joint = preset.word_width, preset.max_facts, preset.encoding != "none"
+        if preset.shift > self.max_facts:
+            raise InputError(f"--shift {preset.shift}: positions are shifted by --max-facts, {self.max_facts}, at most")
+        self.shift = preset.shift
         self.facts = SentenceLSTM(preset.word_width, code)
         self.question = SentenceLSTM(preset.word_width, code)
         self.rrn = RRN(
@@ -132,8 +135,8 @@ class PaperNetwork(nn.Module):
         question = self.question(words)[which[:, 0]]
         graph_of_node, place = exists.nonzero().T
         offset = torch.zeros_like(counts)
-        if self.training:
-            offset = torch.randint(self.max_facts, (len(counts),), device=counts.device)
+        if self.training and self.shift:
+            offset = torch.randint(self.shift, (len(counts),), device=counts.device)
         place = F.one_hot(place + offset[graph_of_node], 2 * self.max_facts).float()
         x = torch.cat([codes, question[graph_of_node], place] if self.joint else [codes, place], dim=-1)
         edges = complete_edges_of(counts)

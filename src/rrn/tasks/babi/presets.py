@@ -75,6 +75,9 @@ class PaperPreset(BabiPreset):
     """How fact, question and position become x: by an MLP, a linear layer, or fact and position alone."""
     dropout: Dropped = 0.0
     """Share dropped in the last two layers of r."""
+    shift: Annotated[int, Range(least=0, most=1000)] = 20
+    """In training the positions of a story's facts, which count from 1, are shifted by a random number below this, as in
+    the paper; 0: they stay as they are when it is asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +114,7 @@ _PAPER = PaperPreset(
     "Grown: --layers 1 first, then --start-from its weights.",
     hidden=128,
     dropout=0.5,
+    shift=0,
     by_error=0.5,
     short_first=True,
     steps=3,
@@ -168,6 +172,7 @@ PRESETS = (
         _PAPER,
         name="babi-paper-original",
         about="The paper's network with the paper's own hyperparameters: for a GPU, and days.",
+        shift=20,
         by_error=0.0,
         short_first=False,
         batch_size=512,
