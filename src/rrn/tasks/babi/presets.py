@@ -76,8 +76,8 @@ class PaperPreset(BabiPreset):
     dropout: Dropped = 0.0
     """Share dropped in the last two layers of r."""
     shift: Annotated[int, Range(least=0, most=1000)] = 20
-    """In training the positions of a story's facts, which count from 1, are shifted by a random number below this, as in
-    the paper; 0: they stay as they are when it is asked."""
+    """In training the positions of a story's facts, which count from 1, are shifted by a random number below this, as
+    in the paper. 0: they stay as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
