@@ -164,3 +164,48 @@ def test_weights_to_start_from_are_brought_to_the_scale_of_distances() -> None:
         torch.testing.assert_close(started(batch, steps=3)[0], network(batch, steps=3)[0], atol=1e-3, rtol=1e-4)
         started.magnify = preset.magnify
         assert not torch.allclose(started(batch, steps=3)[0], network(batch, steps=3)[0], atol=0.1)
+
+
+def test_questions_of_near_ties_are_chosen() -> None:
+    def narrowness(share: float) -> tuple[torch.Tensor, list[float]]:
+        preset = small("pretty-clevr-paper", near_ties=share, furthest_share=1.0).preset
+        experiment = PrettyClevrExperiment(dataclasses.replace(preset, scenes=200, batch_size=120))
+        experiment.curriculum.longest = 4
+        batch = experiment.sample(seeded(0))
+        assert len(batch["jumps"]) == 120
+        return batch["jumps"], _narrowest(batch)
+
+    jumps, plain = narrowness(0.0)
+    assert (jumps == 4).all()
+    _, half = narrowness(0.5)
+    assert np.median(half) < 0.6 * np.median(plain)
+
+
+def _narrowest(batch: dict[str, torch.Tensor]) -> list[float]:
+    """By walking each question's path and sorting what is left, up to the scale of the picture."""
+    found = []
+    for positions, path, jumps in zip(batch["positions"], batch["path"], batch["jumps"].tolist(), strict=True):
+        size = torch.cdist(positions, positions).max()
+        gaps = []
+        for jump in range(jumps):
+            here, left = positions[path[jump]], positions[path[jump + 1 :]]
+            nearest = (left - here).norm(dim=1).sort().values
+            gaps.append(float((nearest[1] - nearest[0]) / size))
+        found.append(min(gaps))
+    return found
+
+
+def test_the_narrowest_choice_of_a_question() -> None:
+    scenes = data.sample_scenes(20, np.random.default_rng(0))
+    scene, question = np.arange(20), np.arange(20) * 5 % 128
+    found = data.narrowest_choices(scenes, scene, question)
+    for index in range(20):
+        one = scenes.scene(index)
+        path = one.path(int(question[index] // 8), int(question[index] % 8))
+        gaps = [np.inf]
+        for at, here in enumerate(path[:-1]):
+            left = sorted(
+                np.linalg.norm(one.positions[o] - one.positions[here]) for o in range(8) if o not in path[: at + 1]
+            )
+            gaps += [left[1] - left[0]] if len(left) > 1 else []
+        assert found[index] == pytest.approx(min(gaps), abs=1e-6)

@@ -167,6 +167,25 @@ def squared_distances(positions: np.ndarray) -> np.ndarray:
     return (x[:, :, None] - x[:, None, :]) ** 2 + (y[:, :, None] - y[:, None, :]) ** 2
 
 
+def narrowest_choices(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -> np.ndarray:
+    """How much further, at the jump of each question where it is least, the second nearest object is than the nearest.
+
+    Infinite where there is no choice: (n,).
+    """
+    start, jumps = np.divmod(question, JUMPS)
+    named = (
+        np.where((start < OBJECTS)[:, None], scenes.colours[scene], scenes.shapes[scene]) == start[:, None] % OBJECTS
+    )
+    rows = np.arange(len(scene))
+    paths = scenes.paths[scene, named.argmax(1)].astype(np.int64)
+    apart = np.sqrt(squared_distances(scenes.positions[scene]))
+    narrowest = np.full(len(scene), np.inf)
+    for jump in range(1, OBJECTS - 1):
+        left = np.sort(np.take_along_axis(apart[rows, paths[:, jump - 1]], paths[:, jump:], 1), axis=1)
+        narrowest = np.where(jump <= jumps, np.minimum(narrowest, left[:, 1] - left[:, 0]), narrowest)
+    return narrowest
+
+
 def sample_scenes(count: int, rng: np.random.Generator) -> Scenes:
     """``count`` fresh scenes; the same state of ``rng`` gives the same scenes. For training without end."""
     found: list[np.ndarray] = []

@@ -45,14 +45,19 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
         super().start_from(network, weights)
 
     def sample(self, rng: np.random.Generator) -> Batch:
-        scenes = _training_scenes(self.preset.scenes)
-        scene = rng.integers(len(scenes), size=self.preset.batch_size)
+        scenes, chosen = _training_scenes(self.preset.scenes), round(self.preset.near_ties * self.preset.batch_size)
+        scene = rng.integers(len(scenes), size=self.preset.batch_size + 2 * chosen)
         starts = rng.integers(data.STARTS, size=len(scene))
         jumps = rng.integers(self.curriculum.longest + 1, size=len(scene))
         if self.progress < self.preset.all_jumps_from:
             within_reach = min(self.curriculum.longest, self.preset.steps)
             jumps[rng.random(len(scene)) < self.preset.furthest_share] = within_reach
-        batch = as_batch(scenes, scene, starts * data.JUMPS + jumps)
+        question = starts * data.JUMPS + jumps
+        if chosen:
+            narrowest = data.narrowest_choices(scenes, scene[: 3 * chosen], question[: 3 * chosen])
+            kept = np.concatenate([np.argsort(narrowest)[:chosen], np.arange(3 * chosen, len(scene))])
+            scene, question = scene[kept], question[kept]
+        batch = as_batch(scenes, scene, question)
         if self.preset.augment:
             batch["positions"] = torch.from_numpy(data.augment(batch["positions"].numpy(), rng))
         if isinstance(self.preset, SeeingPreset):

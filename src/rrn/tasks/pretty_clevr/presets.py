@@ -25,6 +25,9 @@ class PrettyClevrPreset(CurriculumPreset):
     furthest_share: Share = 0.0
     """Share of the questions that ask for as many jumps as the curriculum allows and the steps can follow; the others
     ask for any number that it allows."""
+    near_ties: Share = 0.0
+    """Share of the questions chosen, from three times as many, for how nearly two objects on their way are equally
+    far: these are learned last."""
     all_jumps_from: Share = 1.0
     """Share of the budget after which questions of all numbers of jumps are asked alike, passed or not."""
 
