@@ -1,11 +1,13 @@
 """The chunked sum over edges against autograd on the obvious form."""
 
+import sys
+
 import pytest
 import torch
 
 from rrn import EdgeList, NeighbourTable
 from rrn.compiled import COMPILED
-from rrn.engines import chunked, fused, passes
+from rrn.engines import chunked, fused, passes, threads
 from rrn.graphs import Graph
 from rrn.messages import hidden_sums
 
@@ -33,8 +35,8 @@ def test_chunks_cover_every_edge_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunked, "CHUNK_FLOATS", 30)
     graph, nodes = EdgeList(torch.randint(9, (2, 23)), 9), torch.randn(9, 5)
     first = chunked._FirstLayer(nodes, nodes, None, graph)
-    assert list(first.chunks()) == [slice(0, 6), slice(6, 12), slice(12, 18), slice(18, 23)]
-    z = torch.cat([first.of(chunk).clone() for chunk in first.chunks()])
+    assert list(first.chunks(0)) == [slice(0, 6), slice(6, 12), slice(12, 18), slice(18, 23)]
+    z = torch.cat([first.of(chunk, 0).clone() for chunk in first.chunks(0)])
     torch.testing.assert_close(z, graph.pair(nodes, nodes).relu())
 
 
@@ -70,6 +72,46 @@ def test_values_and_gradients_are_those_of_the_plain_form(
     for ours, plainly in zip(*found, strict=True):
         size = float(plainly.detach().abs().max())
         torch.testing.assert_close(ours, plainly, rtol=0, atol=size * (1e-5 if dtype == torch.float32 else 1e-13))
+
+
+@pytest.mark.parametrize("inference", [True, False])
+@pytest.mark.parametrize("terms", [True, False])
+def test_two_threads_give_what_the_plain_form_gives_and_the_same_bits_again(
+    terms: bool, inference: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunked, "CHUNK_FLOATS", 300)
+    torch.set_num_threads(2)
+    graph = EdgeList(torch.randint(11, (2, 70)), 11)
+    edge_term = torch.randn(70, 18, requires_grad=True) if terms else None
+    leaves = [torch.randn(*shape, requires_grad=True) for shape in 2 * [(11, 18)] + 2 * [(18, 18), (18,)]]
+    assert chunked._FirstLayer(*leaves[:2], edge_term, graph).shares == threads.shares()
+    found = []
+    for sums in (chunked.summed_hidden_layers, chunked.summed_hidden_layers, hidden_sums):
+        source, target, *flat = leaves
+        with torch.inference_mode(inference):
+            total = sums(source, target, edge_term, graph, list(zip(flat[::2], flat[1::2], strict=True)))
+        wanted = leaves if edge_term is None else [*leaves, edge_term]
+        found.append([total, *([] if inference else torch.autograd.grad(total.square().sum(), wanted))])
+    for ours, again, plainly in zip(*found, strict=True):
+        assert torch.equal(ours, again)
+        torch.testing.assert_close(ours, plainly, rtol=0, atol=1e-5 * float(plainly.detach().abs().max()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="torch has GNU's threads on Linux")
+def test_what_fails_on_a_thread_fails_here() -> None:
+    torch.set_num_threads(2)
+    done = []
+
+    def work(share: int) -> None:
+        done.append(share)
+        if share:
+            raise KeyError("as expected")
+
+    with pytest.raises(KeyError, match="as expected"):
+        threads.at_once(work, 2)
+    assert sorted(done) == [0, 1]
+    assert torch.get_num_threads() == 2
+    assert torch.is_grad_enabled()
 
 
 @pytest.mark.parametrize("products", [0, 1, 2])

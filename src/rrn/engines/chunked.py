@@ -8,14 +8,14 @@ again there. What lies between the products is `rrn.engines.fused`, or `rrn.engi
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from rrn.compiled import COMPILED
-from rrn.engines import fused, lstm, passes
+from rrn.engines import fused, lstm, passes, threads
 from rrn.engines.engine import Engine, differentiable_gradients, if_recorded, on_a_cpu
 from rrn.graphs import EdgeList, Graph, NeighbourTable
 from rrn.messages import Layers, MLPMessage, hidden_sums
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PASSES = fused if COMPILED else passes
 
 CHUNK_FLOATS = 130_000
-"""Numbers in one edge tensor of a chunk, for each thread: two such tensors fill a core's second-level cache."""
+"""Numbers in one edge tensor of a chunk: two such tensors fill a core's second-level cache."""
 
 
 class MessageEngine(Engine):
@@ -85,22 +85,25 @@ def summed_hidden_layers(
 
 class _FirstLayer:
     """relu(source_i + target_j + edge_term_ij), a chunk of edges at a time; and three buffers of a chunk, of which it
-    uses the first."""
+    uses the first. Every thread has buffers of its own and an equal share of the edges."""
 
     def __init__(self, source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph) -> None:
         self.edges, self.width = math.prod(graph.edge_shape), source.shape[1]
         terms = source.new_empty(0, self.width) if edge_term is None else edge_term.reshape(-1, self.width)
         self.given = [_view(part) for part in (source, target)]
         self.terms, self.senders, self.receivers = (_view(part) for part in (terms, *graph.ends()[:2]))
-        self.size = max(1, min(CHUNK_FLOATS * torch.get_num_threads() // self.width, self.edges))
-        self.buffers = [source.new_empty(self.size, self.width) for _ in range(3)]
+        floats = CHUNK_FLOATS * (torch.get_num_threads() if threads.shares() == 1 else 1)
+        self.size = max(1, min(floats // self.width, self.edges))
+        self.shares = max(1, min(threads.shares(), self.edges // self.size))
+        self.buffers = [[source.new_empty(self.size, self.width) for _ in range(3)] for _ in range(self.shares)]
 
-    def chunks(self) -> Iterator[slice]:
-        for low in range(0, self.edges, self.size):
-            yield slice(low, min(low + self.size, self.edges))
+    def chunks(self, share: int) -> Iterator[slice]:
+        begin, end = (self.edges * part // self.shares for part in (share, share + 1))
+        for low in range(begin, end, self.size):
+            yield slice(low, min(low + self.size, end))
 
-    def of(self, chunk: slice) -> Tensor:
-        z = self.buffers[0][: chunk.stop - chunk.start]
+    def of(self, chunk: slice, share: int) -> Tensor:
+        z = self.buffers[share][0][: chunk.stop - chunk.start]
         PASSES.first_layer(*self.given, self.terms[chunk], self.senders[chunk], self.receivers[chunk], _view(z))
         return z
 
@@ -123,18 +126,24 @@ class _SummedHiddenLayers(torch.autograd.Function):
             kept = [source.new_empty(first.edges, first.width) for _ in flat[2::2]]
             kept.append(source.new_empty(first.edges, first.width, dtype=torch.bool if COMPILED else None))
         ctx.save_for_backward(source, target, edge_term, *flat, *kept)
-        total = source.new_zeros(graph.num_nodes, first.width)
-        into, shown = _view(total), _view(kept[-1] if kept else source[:0])
-        for chunk in first.chunks():
-            z = first.of(chunk)
-            for index in range(len(flat) // 2):
-                if index:
-                    z.relu_()
-                whole = kept and kept[index].dtype == z.dtype
-                out = kept[index][chunk] if whole else first.buffers[1 + index % 2][: len(z)]
-                z = torch.addmm(flat[2 * index + 1], z, flat[2 * index].T, out=out)
-            PASSES.collect(_view(z), first.receivers[chunk], into, shown[chunk])
-        return total
+        totals = [source.new_zeros(graph.num_nodes, first.width) for _ in range(first.shares)]
+        shown = _view(kept[-1] if kept else source[:0])
+        biases = [_view(bias) for bias in flat[1::2] or [source.new_zeros(first.width)]]
+
+        def work(share: int) -> None:
+            into = _view(totals[share])
+            for chunk in first.chunks(share):
+                z = first.of(chunk, share)
+                for index, weight in enumerate(flat[::2]):
+                    if index:
+                        PASSES.bend(_view(z), biases[index - 1])
+                    whole = kept and kept[index].dtype == z.dtype
+                    out = kept[index][chunk] if whole else first.buffers[share][1 + index % 2][: len(z)]
+                    z = torch.mm(z, weight.T, out=out)
+                PASSES.collect(_view(z), biases[-1], first.receivers[chunk], into, shown[chunk])
+
+        threads.at_once(work, first.shares)
+        return _sum(totals)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -146,24 +155,39 @@ class _SummedHiddenLayers(torch.autograd.Function):
             found = differentiable_gradients(_plain, inputs, graph=graph, gradient=gradient)
             return *found[:3], None, *found[3:]
         first = _FirstLayer(source, target, edge_term, graph)
-        to_source, to_target = (source.new_zeros(graph.num_nodes, first.width) for _ in range(2))
+        ends = [source.new_empty(graph.num_nodes, first.width)] * 2
+        sums = [[torch.zeros_like(part) for part in (*ends, *flat)] for _ in range(first.shares)]
         to_terms = source.new_empty(0 if edge_term is None else first.edges, first.width)
-        to_flat = [torch.zeros_like(parameter) for parameter in flat]
-        arriving, leaving = _view(gradient), [_view(part) for part in (to_source, to_target)]
-        to_term, to_biases = _view(to_terms), [_view(bias) for bias in to_flat[1::2] or [source.new_empty(first.width)]]
-        for chunk in first.chunks():
-            senders, receivers = first.senders[chunk], first.receivers[chunk]
-            layers = [first.of(chunk), *(layer[chunk] for layer in kept)]
-            flow, other = (buffer[: len(layers[0])] for buffer in first.buffers[1:])
-            PASSES.spread(arriving, receivers, _view(layers[-1]), _view(flow), to_biases[-1])
-            for index in reversed(range(len(kept))):
-                to_flat[2 * index].addmm_(flow.T, layers[index])
-                flow, other = torch.mm(flow, flat[2 * index], out=other), flow
-                if index:
-                    PASSES.through_relu(_view(flow), _view(layers[index]), to_biases[index - 1])
-            PASSES.to_ends(_view(flow), _view(layers[0]), senders, receivers, *leaving, to_term[chunk])
+        arriving, to_term = _view(gradient), _view(to_terms)
+
+        def work(share: int) -> None:
+            to_source, to_target, *to_flat = sums[share]
+            leaving = [_view(part) for part in (to_source, to_target)]
+            to_biases = [_view(bias) for bias in to_flat[1::2] or [to_source.new_empty(first.width)]]
+            for chunk in first.chunks(share):
+                senders, receivers = first.senders[chunk], first.receivers[chunk]
+                layers = [first.of(chunk, share), *(layer[chunk] for layer in kept)]
+                flow, other = (buffer[: len(layers[0])] for buffer in first.buffers[share][1:])
+                PASSES.spread(arriving, receivers, _view(layers[-1]), _view(flow), to_biases[-1])
+                for index in reversed(range(len(kept))):
+                    to_flat[2 * index].addmm_(flow.T, layers[index])
+                    flow, other = torch.mm(flow, flat[2 * index], out=other), flow
+                    if index:
+                        PASSES.through_relu(_view(flow), _view(layers[index]), to_biases[index - 1])
+                PASSES.to_ends(_view(flow), _view(layers[0]), senders, receivers, *leaving, to_term[chunk])
+
+        threads.at_once(work, first.shares)
+        to_source, to_target, *to_flat = (_sum(parts) for parts in zip(*sums, strict=True))
         to_edges = None if edge_term is None else to_terms.view_as(edge_term)
         return to_source, to_target, to_edges, None, *to_flat
+
+
+def _sum(parts: Sequence[Tensor]) -> Tensor:
+    """In the order of the shares, so that the same work gives the same bits."""
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
 
 
 def _plain(source: Tensor, target: Tensor, edge_term: Tensor | None, *flat: Tensor, graph: Graph) -> Tensor:

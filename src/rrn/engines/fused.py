@@ -28,15 +28,25 @@ def first_layer(
 
 
 @compiled
-def collect(z: np.ndarray, receivers: np.ndarray, total: np.ndarray, shown: np.ndarray) -> None:
+def bend(z: np.ndarray, bias: np.ndarray) -> None:
+    zero = z.dtype.type(0)
+    for e in range(len(z)):
+        for k in range(z.shape[1]):
+            value = z[e, k] + bias[k]
+            z[e, k] = zero if value < zero else value
+
+
+@compiled
+def collect(z: np.ndarray, bias: np.ndarray, receivers: np.ndarray, total: np.ndarray, shown: np.ndarray) -> None:
     zero = z.dtype.type(0)
     for e in range(len(z)):
         j = receivers[e]
         for k in range(z.shape[1]):
-            total[j, k] += zero if z[e, k] < zero else z[e, k]
+            value = z[e, k] + bias[k]
+            total[j, k] += zero if value < zero else value
         if len(shown):
             for k in range(z.shape[1]):
-                shown[e, k] = z[e, k] > zero
+                shown[e, k] = z[e, k] + bias[k] > zero
 
 
 @compiled

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from rrn.compiled import COMPILED, compiled
+from rrn.engines import threads
 from rrn.engines.engine import differentiable_gradients
 from rrn.graphs import Graph
 from rrn.messages import MLPMessage
@@ -80,9 +81,8 @@ class _Cell(torch.autograd.Function):
             return tuple(differentiable_gradients(_plain, tuple(inputs), gradient=arriving))
         z, hidden, cell, to_gates, to_hidden, _ = inputs
         flow, before = torch.empty_like(gates), torch.empty_like(bent)
-        from_hidden, from_cell = (gradient.contiguous().numpy() for gradient in arriving)
-        kept = cell.detach().contiguous().numpy()
-        _back_through_gates(gates.numpy(), bent.numpy(), kept, from_hidden, from_cell, flow.numpy(), before.numpy())
+        rows = gates, bent, cell.detach().contiguous(), *(part.contiguous() for part in arriving), flow, before
+        threads.at_once_by_rows(_back_through_gates, *(part.numpy() for part in rows))
         to_z = flow @ to_gates
         to_before = flow @ to_hidden if ctx.needs_input_grad[1] else None
         return to_z, to_before, before, flow.T @ z, flow.T @ hidden, flow.sum(0)

@@ -14,9 +14,14 @@ def first_layer(source: Tensor, target: Tensor, terms: Tensor, senders: Tensor, 
     (out.add_(terms) if len(terms) else out).relu_()
 
 
-def collect(z: Tensor, receivers: Tensor, total: Tensor, shown: Tensor) -> None:
-    """Add relu(z) to the receivers. It is left in z; in compiled code, ``shown`` says where it is not 0 instead."""
-    total.index_add_(0, receivers, z.relu_())
+def bend(z: Tensor, bias: Tensor) -> None:
+    """z becomes relu(z + bias)."""
+    z.add_(bias).relu_()
+
+
+def collect(z: Tensor, bias: Tensor, receivers: Tensor, total: Tensor, shown: Tensor) -> None:
+    """Add relu(z + bias) to the receivers. It is left in z; in compiled code, ``shown`` says where it is not 0."""
+    total.index_add_(0, receivers, z.add_(bias).relu_())
 
 
 def spread(gradient: Tensor, receivers: Tensor, shown: Tensor, flow: Tensor, to_bias: Tensor) -> None:

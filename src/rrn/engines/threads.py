@@ -1,0 +1,56 @@
+"""Shares of some work at once, on the threads that torch computes with.
+
+Threads of our own would compete with torch's, which stay awake for a while after each of its operations. Torch's come
+from an OpenMP library; where that is GNU's, as in torch for Linux, it takes other work too.
+"""
+
+import ctypes
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+MOST = 8
+"""Shares: more would wait for Python's lock between the matrix products."""
+
+_OPENMP: Any
+try:
+    _OPENMP = ctypes.CDLL("libgomp.so.1", mode=os.RTLD_NOLOAD)  # the one that torch has loaded
+except (OSError, AttributeError):
+    _OPENMP = None
+
+
+def shares() -> int:
+    """How many `at_once` can work on."""
+    return 1 if _OPENMP is None else min(torch.get_num_threads(), MOST)
+
+
+def at_once_by_rows(work: Callable[..., None], *arrays: Any) -> None:
+    """``work(*arrays)``, which treats their rows alike, on equal shares of the rows."""
+    rows, count = len(arrays[0]), shares()
+    cuts = [rows * share // count for share in range(count + 1)]
+    at_once(lambda share: work(*(array[cuts[share] : cuts[share + 1]] for array in arrays)), count)
+
+
+def at_once(work: Callable[[int], None], count: int) -> None:
+    """``work(0)`` to ``work(count - 1)``. Within several, torch computes on one thread and records no gradients.
+
+    Which thread takes which share is left open: what a share adds to must be its own.
+    """
+    if count == 1:
+        return work(0)
+    waiting, failed = iter(range(count)), []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    def run(_: None) -> None:
+        try:
+            with torch.inference_mode():
+                for share in waiting:
+                    work(share)
+        except BaseException as error:
+            failed.append(error)
+
+    _OPENMP.GOMP_parallel(run, None, count, 0)
+    if failed:
+        raise failed[0]
