@@ -5,6 +5,7 @@ own; both start from the same weights and must reach the same loss.
 """
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -15,8 +16,8 @@ PUZZLES, STEPS, REPEATS = 16, 32, 3
 
 
 def measure() -> dict[str, object]:
-    figures = {form: _in_own_process(form) for form in ("plain", "ours")}
-    plain, ours = figures["plain"], figures["ours"]
+    plain, ours = _in_own_process("plain"), _in_own_process("ours")
+    one_thread = _in_own_process("ours", OMP_NUM_THREADS="1")
     if abs(plain["loss"] - ours["loss"]) > 1e-4:
         raise RuntimeError(f"the two forms disagree: loss {plain['loss']} and {ours['loss']}")
     return {
@@ -26,10 +27,17 @@ def measure() -> dict[str, object]:
         "loss_difference": abs(plain["loss"] - ours["loss"]),
         "speedup": plain["seconds"] / ours["seconds"],
         "gigaflops": _products() / ours["seconds"] / 1e9,
+        "threads": os.cpu_count(),
         "peak_gigaflops": ours["peak_gigaflops"],
-        "share_of_peak": _products() / ours["seconds"] / 1e9 / ours["peak_gigaflops"],
+        "share_of_peak": _share_of_peak(ours),
+        "one_thread": one_thread,
+        "share_of_peak_on_one_thread": _share_of_peak(one_thread),
         "memory_ratio": ours["peak_megabytes"] / plain["peak_megabytes"],
     }
+
+
+def _share_of_peak(figures: dict[str, float]) -> float:
+    return _products() / figures["seconds"] / 1e9 / figures["peak_gigaflops"]
 
 
 def _products() -> float:
@@ -59,9 +67,13 @@ def _peak() -> float:
     return best
 
 
-def _in_own_process(form: str) -> dict[str, float]:
+def _in_own_process(form: str, **environment: str) -> dict[str, float]:
     output = subprocess.run(
-        [sys.executable, "-m", "benchmarks.message_passing", form], check=True, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "benchmarks.message_passing", form],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | environment,
     ).stdout
     return json.loads(output)
 
