@@ -209,3 +209,10 @@ def test_the_narrowest_choice_of_a_question() -> None:
             )
             gaps += [left[1] - left[0]] if len(left) > 1 else []
         assert found[index] == pytest.approx(min(gaps), abs=1e-6)
+
+
+def test_the_curriculum_does_not_go_beyond_the_number_of_steps() -> None:
+    experiment = small("pretty-clevr-paper")
+    for _ in range(1000):
+        experiment.observe({"furthest": 1.0})
+    assert experiment.curriculum.longest == 4

@@ -50,8 +50,7 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
         starts = rng.integers(data.STARTS, size=len(scene))
         jumps = rng.integers(self.curriculum.longest + 1, size=len(scene))
         if self.progress < self.preset.all_jumps_from:
-            within_reach = min(self.curriculum.longest, self.preset.steps)
-            jumps[rng.random(len(scene)) < self.preset.furthest_share] = within_reach
+            jumps[rng.random(len(scene)) < self.preset.furthest_share] = self.curriculum.longest
         question = starts * data.JUMPS + jumps
         if chosen:
             narrowest = data.narrowest_choices(scenes, scene[: 3 * chosen], question[: 3 * chosen])
@@ -87,7 +86,9 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
         return answer + self.preset.walk_loss * walk
 
     def observe(self, measures: dict[str, float]) -> None:
-        super().observe(measures)
+        """The curriculum goes as far as the steps can follow; what lies beyond comes with all jumps."""
+        if self.curriculum.longest < self.preset.steps:
+            super().observe(measures)
         if self.progress >= self.preset.all_jumps_from:
             self.curriculum.open()
 

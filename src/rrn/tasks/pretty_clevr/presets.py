@@ -23,8 +23,8 @@ class PrettyClevrPreset(CurriculumPreset):
     augment: bool = False
     """Turn, mirror and scale every scene anew each time it is seen."""
     furthest_share: Share = 0.0
-    """Share of the questions that ask for as many jumps as the curriculum allows and the steps can follow; the others
-    ask for any number that it allows."""
+    """Share of the questions that ask for as many jumps as the curriculum has come to; the others ask for fewer too. It
+    does not go beyond the number of steps."""
     near_ties: Share = 0.0
     """Share of the questions chosen, from three times as many, for how nearly two objects on their way are equally
     far: these are learned last."""
