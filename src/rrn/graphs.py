@@ -180,12 +180,24 @@ class NeighbourTable(Graph):
         self.table = table.long()
         self.num_nodes = len(table)
         self.edge_shape = tuple(table.shape)
+        self._ends: tuple[Tensor, Tensor, Tensor] | None = None
 
     @classmethod
     def repeat(cls, table: Tensor, graphs: int) -> "NeighbourTable":
         """The table of ``graphs`` copies of one graph, nodes of a copy next to each other."""
         offsets = torch.arange(graphs, device=table.device)[:, None, None] * len(table)
         return cls((table[None] + offsets).flatten(0, 1))
+
+    def parts(self, count: int) -> "list[NeighbourTable]":
+        """At most ``count`` parts of like size, nodes next to each other, with no edge from one to another."""
+        node = torch.arange(self.num_nodes, device=self.table.device)
+        highest = self.table.amax(1).maximum(node).cummax(0).values
+        lowest = self.table.amin(1).minimum(node).flip(0).cummin(0).values.flip(0)
+        free = node[1:][(highest[:-1] < node[1:]) & (lowest[1:] >= node[1:])].tolist()
+        wanted = [self.num_nodes * part // count for part in range(1, count)]
+        cuts = sorted({min(free, key=lambda cut: abs(cut - place)) for place in wanted}) if free else []
+        bounds = [0, *cuts, self.num_nodes]
+        return [NeighbourTable(self.table[low:high] - low) for low, high in itertools.pairwise(bounds)]
 
     def pair(self, source: Tensor, target: Tensor) -> Tensor:
         gathered = source.index_select(0, self.table.flatten()).view(*self.edge_shape, -1)
@@ -199,9 +211,11 @@ class NeighbourTable(Graph):
         return weights.expand(*self.edge_shape, -1).transpose(1, 2) @ gathered
 
     def ends(self) -> tuple[Tensor, Tensor, Tensor]:
-        nodes, degree = self.table.shape
-        receivers = torch.arange(nodes, device=self.table.device).repeat_interleave(degree)
-        return self.table.flatten(), receivers, torch.arange(nodes * degree, device=self.table.device)
+        if self._ends is None:
+            nodes, degree = self.table.shape
+            receivers = torch.arange(nodes, device=self.table.device).repeat_interleave(degree)
+            self._ends = self.table.flatten(), receivers, torch.arange(nodes * degree, device=self.table.device)
+        return self._ends
 
     def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[NeighbourTable, Tensor | None]":
         number = torch.where(nodes, nodes.cumsum(0) - 1, -1)

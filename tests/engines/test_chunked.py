@@ -35,9 +35,9 @@ def test_chunks_cover_every_edge_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunked, "CHUNK_FLOATS", 30)
     graph, nodes = EdgeList(torch.randint(9, (2, 23)), 9), torch.randn(9, 5)
     first = chunked._FirstLayer(nodes, nodes, None, graph)
-    assert list(first.chunks(0)) == [slice(0, 6), slice(6, 12), slice(12, 18), slice(18, 23)]
-    z = torch.cat([first.of(chunk, 0).clone() for chunk in first.chunks(0)])
-    torch.testing.assert_close(z, graph.pair(nodes, nodes).relu())
+    chunks, filled = zip(*((chunk, z.tensor.clone()) for chunk, (z, *_) in first.chunks(0)), strict=True)
+    assert chunks == (slice(0, 6), slice(6, 12), slice(12, 18), slice(18, 23))
+    torch.testing.assert_close(torch.cat(filled), graph.pair(nodes, nodes).relu())
 
 
 @pytest.mark.parametrize("compiled", [True, False])

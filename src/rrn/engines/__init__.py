@@ -12,6 +12,9 @@ edges      one hidden layer in f: a compiled pass over sorted edges        numba
 chunked    several hidden layers in f: a cache's worth of edges at a time  on a CPU
 plain      the equations as they stand                                     everywhere
 =========  =============================================================  ====================================
+
+With several threads, ``edges`` and ``chunked`` give each whole graphs of a batch where it can be cut (`apart`); of one
+graph, ``chunked`` gives each a share of the edges (`threads`).
 """
 
 from collections.abc import Iterator

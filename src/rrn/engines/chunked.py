@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rrn.compiled import COMPILED
-from rrn.engines import fused, lstm, passes, threads
+from rrn.engines import apart, fused, lstm, passes, threads
 from rrn.engines.engine import Engine, differentiable_gradients, if_recorded, on_a_cpu
 from rrn.graphs import EdgeList, Graph, NeighbourTable
 from rrn.messages import Layers, MLPMessage, hidden_sums
@@ -40,6 +40,16 @@ class MessageEngine(Engine):
         """As `rrn.messages.hidden_sums`."""
 
     def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
+        """On several threads, where the graphs fall apart into parts for them."""
+        enough = math.prod(given.graph.edge_shape) * network.hidden // CHUNK_FLOATS
+        graphs = apart.parts(network, given, at_most=enough)
+        if graphs:
+            outputs, state = apart.run(graphs, self.steps, network, given, state, steps)
+        else:
+            outputs, state = self.steps(network, given, state, steps)
+        return stack(outputs), state
+
+    def steps(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Sequence[Any], State]:
         message, update, graph = network.message, network.update, given.graph
         assert isinstance(message, MLPMessage)
         joined = lstm.MultipliedOut(message, update, given.x, graph) if lstm.fits(update) else None
@@ -51,7 +61,7 @@ class MessageEngine(Engine):
             else:
                 state = joined.step(state, total)
             outputs.append(network.read(given, state))
-        return stack(outputs), state
+        return outputs, state
 
 
 class Chunked(MessageEngine):
@@ -83,6 +93,18 @@ def summed_hidden_layers(
     return _SummedHiddenLayers.apply(source, target, edge_term, graph, *flat)
 
 
+class _Rows:
+    """A tensor with one row per edge, and the same memory as a pass over edges takes it."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor, self.view = tensor, _view(tensor)
+
+    def __getitem__(self, chunk: slice) -> "_Rows":
+        part = object.__new__(_Rows)
+        part.tensor, part.view = self.tensor[chunk], self.view[chunk]
+        return part
+
+
 class _FirstLayer:
     """relu(source_i + target_j + edge_term_ij), a chunk of edges at a time; and three buffers of a chunk, of which it
     uses the first. Every thread has buffers of its own and an equal share of the edges."""
@@ -92,20 +114,22 @@ class _FirstLayer:
         terms = source.new_empty(0, self.width) if edge_term is None else edge_term.reshape(-1, self.width)
         self.given = [_view(part) for part in (source, target)]
         self.terms, self.senders, self.receivers = (_view(part) for part in (terms, *graph.ends()[:2]))
-        floats = CHUNK_FLOATS * (torch.get_num_threads() if threads.shares() == 1 else 1)
+        floats = CHUNK_FLOATS * (1 if threads.shares() > 1 or threads.within() else torch.get_num_threads())
         self.size = max(1, min(floats // self.width, self.edges))
         self.shares = max(1, min(threads.shares(), self.edges // self.size))
-        self.buffers = [[source.new_empty(self.size, self.width) for _ in range(3)] for _ in range(self.shares)]
+        self.buffers = [[_Rows(source.new_empty(self.size, self.width)) for _ in range(3)] for _ in range(self.shares)]
 
-    def chunks(self, share: int) -> Iterator[slice]:
+    def chunks(self, share: int) -> Iterator[tuple[slice, list[_Rows]]]:
+        """The chunks of a share, and the buffers for each, the first of them filled."""
         begin, end = (self.edges * part // self.shares for part in (share, share + 1))
+        buffers = self.buffers[share]
         for low in range(begin, end, self.size):
-            yield slice(low, min(low + self.size, end))
-
-    def of(self, chunk: slice, share: int) -> Tensor:
-        z = self.buffers[share][0][: chunk.stop - chunk.start]
-        PASSES.first_layer(*self.given, self.terms[chunk], self.senders[chunk], self.receivers[chunk], _view(z))
-        return z
+            if end - low < self.size:
+                buffers = [buffer[: end - low] for buffer in buffers]
+            chunk = slice(low, min(low + self.size, end))
+            ends = self.senders[chunk], self.receivers[chunk]
+            PASSES.first_layer(*self.given, self.terms[chunk], *ends, buffers[0].view)
+            yield chunk, buffers
 
 
 def _view(tensor: Tensor) -> Any:
@@ -124,23 +148,24 @@ class _SummedHiddenLayers(torch.autograd.Function):
         kept = []
         if flat and any(ctx.needs_input_grad):
             kept = [source.new_empty(first.edges, first.width) for _ in flat[2::2]]
-            kept.append(source.new_empty(first.edges, first.width, dtype=torch.bool if COMPILED else None))
+            kept.append(source.new_empty(first.edges, first.width, dtype=torch.bool))
         ctx.save_for_backward(source, target, edge_term, *flat, *kept)
         totals = [source.new_zeros(graph.num_nodes, first.width) for _ in range(first.shares)]
-        shown = _view(kept[-1] if kept else source[:0])
         biases = [_view(bias) for bias in flat[1::2] or [source.new_zeros(first.width)]]
+        weights, layers = [weight.T for weight in flat[::2]], [_Rows(layer) for layer in kept]
+        shown = layers[-1].view if layers else _view(source[:0])
 
         def work(share: int) -> None:
             into = _view(totals[share])
-            for chunk in first.chunks(share):
-                z = first.of(chunk, share)
-                for index, weight in enumerate(flat[::2]):
+            for chunk, (z, other, _) in first.chunks(share):
+                for index, weight in enumerate(weights):
                     if index:
-                        PASSES.bend(_view(z), biases[index - 1])
-                    whole = kept and kept[index].dtype == z.dtype
-                    out = kept[index][chunk] if whole else first.buffers[share][1 + index % 2][: len(z)]
-                    z = torch.mm(z, weight.T, out=out)
-                PASSES.collect(_view(z), biases[-1], first.receivers[chunk], into, shown[chunk])
+                        bent = layers[index - 1][chunk] if layers else z
+                        PASSES.bend(z.view, biases[index - 1], bent.view)
+                        other, z = z if layers else other, bent
+                    torch.mm(z.tensor, weight, out=other.tensor)
+                    z, other = other, z
+                PASSES.collect(z.view, biases[-1], first.receivers[chunk], into, shown[chunk])
 
         threads.at_once(work, first.shares)
         return _sum(totals)
@@ -158,23 +183,23 @@ class _SummedHiddenLayers(torch.autograd.Function):
         ends = [source.new_empty(graph.num_nodes, first.width)] * 2
         sums = [[torch.zeros_like(part) for part in (*ends, *flat)] for _ in range(first.shares)]
         to_terms = source.new_empty(0 if edge_term is None else first.edges, first.width)
-        arriving, to_term = _view(gradient), _view(to_terms)
+        arriving, to_term, rows = _view(gradient), _view(to_terms), [_Rows(layer) for layer in kept]
 
         def work(share: int) -> None:
             to_source, to_target, *to_flat = sums[share]
             leaving = [_view(part) for part in (to_source, to_target)]
             to_biases = [_view(bias) for bias in to_flat[1::2] or [to_source.new_empty(first.width)]]
-            for chunk in first.chunks(share):
-                senders, receivers = first.senders[chunk], first.receivers[chunk]
-                layers = [first.of(chunk, share), *(layer[chunk] for layer in kept)]
-                flow, other = (buffer[: len(layers[0])] for buffer in first.buffers[share][1:])
-                PASSES.spread(arriving, receivers, _view(layers[-1]), _view(flow), to_biases[-1])
-                for index in reversed(range(len(kept))):
-                    to_flat[2 * index].addmm_(flow.T, layers[index])
-                    flow, other = torch.mm(flow, flat[2 * index], out=other), flow
+            for chunk, (z, flow, other) in first.chunks(share):
+                layers = [z, *(layer[chunk] for layer in rows)]
+                PASSES.spread(arriving, first.receivers[chunk], layers[-1].view, flow.view, to_biases[-1])
+                for index in reversed(range(len(rows))):
+                    to_flat[2 * index].addmm_(flow.tensor.T, layers[index].tensor)
+                    torch.mm(flow.tensor, flat[2 * index], out=other.tensor)
+                    flow, other = other, flow
                     if index:
-                        PASSES.through_relu(_view(flow), _view(layers[index]), to_biases[index - 1])
-                PASSES.to_ends(_view(flow), _view(layers[0]), senders, receivers, *leaving, to_term[chunk])
+                        PASSES.through_relu(flow.view, layers[index].view, to_biases[index - 1])
+                ends = first.senders[chunk], first.receivers[chunk]
+                PASSES.to_ends(flow.view, z.view, *ends, *leaving, to_term[chunk])
 
         threads.at_once(work, first.shares)
         to_source, to_target, *to_flat = (_sum(parts) for parts in zip(*sums, strict=True))

@@ -28,12 +28,12 @@ def first_layer(
 
 
 @compiled
-def bend(z: np.ndarray, bias: np.ndarray) -> None:
+def bend(z: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
     zero = z.dtype.type(0)
     for e in range(len(z)):
         for k in range(z.shape[1]):
             value = z[e, k] + bias[k]
-            z[e, k] = zero if value < zero else value
+            out[e, k] = zero if value < zero else value
 
 
 @compiled

@@ -36,8 +36,8 @@ class MultipliedOut:
         self.to_h = to_h[0] if to_h else None
         self.to_total = to_m @ last
         self.constant = torch.addmm(first_bias, x, to_x.T) + graph.in_degree().to(x) * (to_m @ last_bias)
-        gates, self.to_hidden = update.gates.weight.split([update.reader.outputs, hidden], dim=1)
-        self.to_gates = gates @ final
+        gates, to_hidden = update.gates.weight.split([update.reader.outputs, hidden], dim=1)
+        self.to_gates = torch.cat([gates @ final, to_hidden], dim=1)
         self.bias = update.gates.bias + gates @ final_bias
 
     def step(self, state: State, total: Tensor) -> State:
@@ -49,12 +49,12 @@ class MultipliedOut:
         for weight, bias in self.middle:
             z = F.linear(z, weight, bias).relu_()
         hidden, cell = state.memory
-        hidden, cell = _Cell.apply(z, hidden, cell, self.to_gates, self.to_hidden, self.bias)
+        hidden, cell = _Cell.apply(z, hidden, cell, self.to_gates, self.bias)
         return State(hidden, (hidden, cell))
 
 
-def _plain(z: Tensor, hidden: Tensor, cell: Tensor, to_gates: Tensor, to_hidden: Tensor, bias: Tensor) -> Any:
-    return lstm(torch.addmm(F.linear(hidden, to_hidden, bias), z, to_gates.T), cell)
+def _plain(z: Tensor, hidden: Tensor, cell: Tensor, to_gates: Tensor, bias: Tensor) -> Any:
+    return lstm(F.linear(torch.cat([z, hidden], dim=1), to_gates, bias), cell)
 
 
 class _Cell(torch.autograd.Function):
@@ -62,16 +62,16 @@ class _Cell(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, z: Tensor, hidden: Tensor, cell: Tensor, to_gates: Tensor, to_hidden: Tensor, bias: Tensor
+        ctx: Any, z: Tensor, hidden: Tensor, cell: Tensor, to_gates: Tensor, bias: Tensor
     ) -> tuple[Tensor, Tensor]:
         width = cell.shape[1]
-        gates = torch.addmm(bias, z, to_gates.T).addmm_(hidden, to_hidden.T)
+        gates = torch.addmm(bias, torch.cat([z, hidden], dim=1), to_gates.T)
         gates[:, : 3 * width].sigmoid_()
         gates[:, 3 * width :].tanh_()
         enter, keep, show, new = gates.chunk(4, dim=-1)
         after = torch.mul(keep, cell).addcmul_(enter, new)
         bent = after.tanh()
-        ctx.save_for_backward(z, hidden, cell, to_gates, to_hidden, bias, gates, bent)
+        ctx.save_for_backward(z, hidden, cell, to_gates, bias, gates, bent)
         return show * bent, after
 
     @staticmethod
@@ -79,13 +79,12 @@ class _Cell(torch.autograd.Function):
         *inputs, gates, bent = ctx.saved_tensors
         if torch.is_grad_enabled():
             return tuple(differentiable_gradients(_plain, tuple(inputs), gradient=arriving))
-        z, hidden, cell, to_gates, to_hidden, _ = inputs
+        z, hidden, cell, to_gates, _ = inputs
         flow, before = torch.empty_like(gates), torch.empty_like(bent)
         rows = gates, bent, cell.detach().contiguous(), *(part.contiguous() for part in arriving), flow, before
         threads.at_once_by_rows(_back_through_gates, *(part.numpy() for part in rows))
-        to_z = flow @ to_gates
-        to_before = flow @ to_hidden if ctx.needs_input_grad[1] else None
-        return to_z, to_before, before, flow.T @ z, flow.T @ hidden, flow.sum(0)
+        to_z, to_hidden = (flow @ to_gates).split([z.shape[1], hidden.shape[1]], dim=1)
+        return to_z, to_hidden, before, flow.T @ torch.cat([z, hidden], dim=1), flow.sum(0)
 
 
 @compiled(fastmath=True)

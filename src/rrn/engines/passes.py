@@ -14,14 +14,16 @@ def first_layer(source: Tensor, target: Tensor, terms: Tensor, senders: Tensor, 
     (out.add_(terms) if len(terms) else out).relu_()
 
 
-def bend(z: Tensor, bias: Tensor) -> None:
-    """z becomes relu(z + bias)."""
-    z.add_(bias).relu_()
+def bend(z: Tensor, bias: Tensor, out: Tensor) -> None:
+    """relu(z + bias), z being what a product gave."""
+    torch.add(z, bias, out=out).relu_()
 
 
 def collect(z: Tensor, bias: Tensor, receivers: Tensor, total: Tensor, shown: Tensor) -> None:
-    """Add relu(z + bias) to the receivers. It is left in z; in compiled code, ``shown`` says where it is not 0."""
+    """Add relu(z + bias) to the receivers. ``shown``, unless it is empty, says where that is not 0."""
     total.index_add_(0, receivers, z.add_(bias).relu_())
+    if len(shown):
+        torch.gt(z, 0, out=shown)
 
 
 def spread(gradient: Tensor, receivers: Tensor, shown: Tensor, flow: Tensor, to_bias: Tensor) -> None:
@@ -31,8 +33,7 @@ def spread(gradient: Tensor, receivers: Tensor, shown: Tensor, flow: Tensor, to_
 
 def through_relu(flow: Tensor, z: Tensor, to_bias: Tensor) -> None:
     """``flow``, the gradient behind a ReLU, becomes the one before it."""
-    torch.ops.aten.threshold_backward.grad_input(flow, z, 0, grad_input=flow)
-    to_bias += flow.sum(0)
+    to_bias += flow.masked_fill_(z <= 0, 0).sum(0)
 
 
 def to_ends(

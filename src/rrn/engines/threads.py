@@ -6,6 +6,7 @@ from an OpenMP library; where that is GNU's, as in torch for Linux, it takes oth
 
 import ctypes
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ import torch
 
 MOST = 8
 """Shares: more would wait for Python's lock between the matrix products."""
+
+_within = threading.local()
 
 _OPENMP: Any
 try:
@@ -23,7 +26,12 @@ except (OSError, AttributeError):
 
 def shares() -> int:
     """How many `at_once` can work on."""
-    return 1 if _OPENMP is None else min(torch.get_num_threads(), MOST)
+    return 1 if _OPENMP is None or within() else min(torch.get_num_threads(), MOST)
+
+
+def within() -> bool:
+    """Whether this is work on a share: it has one thread for itself."""
+    return getattr(_within, "threads", False)
 
 
 def at_once_by_rows(work: Callable[..., None], *arrays: Any) -> None:
@@ -45,11 +53,14 @@ def at_once(work: Callable[[int], None], count: int) -> None:
     @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
     def run(_: None) -> None:
         try:
-            with torch.inference_mode():
+            _within.threads = True
+            with torch.no_grad():
                 for share in waiting:
                     work(share)
         except BaseException as error:
             failed.append(error)
+        finally:
+            _within.threads = False
 
     _OPENMP.GOMP_parallel(run, None, count, 0)
     if failed:

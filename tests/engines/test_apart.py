@@ -1,0 +1,163 @@
+"""Whole graphs on threads of their own: what the plain form gives, and nothing of it in other ways."""
+
+import gc
+import sys
+import weakref
+from collections.abc import Iterator
+
+import pytest
+import torch
+from tests.engines.test_engines import FEATURES, everything, network_for
+from torch import Tensor
+
+from rrn import RRN, NeighbourTable, engines
+from rrn.compiled import COMPILED
+from rrn.engines import apart, chunked, threads
+from rrn.updates import State
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="torch has GNU's threads on Linux")
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Parts for two threads, however small; yields how many there were."""
+    used = []
+    run = apart.run
+
+    def counted(graphs: list[NeighbourTable], *more: object) -> object:
+        used.append(len(graphs))
+        return run(graphs, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(apart, "run", counted)
+    monkeypatch.setattr(chunked, "CHUNK_FLOATS", 8)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield used
+    torch.set_num_threads(before)
+
+
+def batch_of_graphs() -> NeighbourTable:
+    """Graphs of 2, 4, 3 and 2 nodes: cut in two at the sixth."""
+    tables = [torch.randint(size, (size, 3)) for size in (2, 4, 3, 2)]
+    return NeighbourTable.join([(NeighbourTable(table), None) for table in tables])[0]
+
+
+@pytest.mark.parametrize("update", ["lstm", "gru", "mlp"])
+@pytest.mark.parametrize("edges", ["none", "each", "same"])
+@pytest.mark.parametrize("layers", [1, 3])
+def test_outputs_states_and_gradients_are_the_plain_ones_and_the_same_bits_again(
+    layers: int, edges: str, update: str, two_threads: list[int]
+) -> None:
+    graph = batch_of_graphs()
+    network = network_for(layers, 0 if edges == "none" else 2, update, "xm")
+    x = torch.randn(11, FEATURES).double().requires_grad_()
+    shape = {"none": None, "each": (11, 3, 2), "same": (1, 1, 2)}[edges]
+    edge_attr = None if shape is None else torch.randn(*shape).double().requires_grad_()
+    state = State.of(torch.randn_like(part).requires_grad_() for part in network.init_state(x.detach()).parts())
+    engine = "edges" if layers == 1 and COMPILED else "chunked"
+    names = (engine, engine, "plain")
+    ours, again, plain = (everything(network, name, x, graph, edge_attr, state) for name in names)
+    assert two_threads == [2, 2]
+    for one, other, plainly in zip(ours, again, plain, strict=True):
+        assert torch.equal(one, other)
+        torch.testing.assert_close(one, plainly)
+
+
+def loss_of(network: RRN, x: Tensor, graph: NeighbourTable, **more: int) -> Tensor:
+    return network(x, graph, steps=3, **more).square().sum()
+
+
+def test_second_derivatives_are_those_of_the_plain_form(two_threads: list[int]) -> None:
+    graph, network = batch_of_graphs(), network_for(2, 0, "lstm", "xm")
+    x = torch.randn(11, FEATURES).double().requires_grad_()
+    found = []
+    for name in ("chunked", "plain"):
+        with engines.only(name):
+            inputs = [x, *network.parameters()]
+            first = torch.autograd.grad(loss_of(network, x, graph), inputs, create_graph=True)
+            second = torch.autograd.grad(sum(part.square().sum() for part in first), inputs, allow_unused=True)
+            found.append([part for part in second if part is not None])
+    assert two_threads == [2]
+    for ours, plainly in zip(*found, strict=True):
+        torch.testing.assert_close(ours, plainly)
+
+
+def test_what_is_kept_goes_with_the_backward_pass_and_stays_if_asked_to() -> None:
+    graph, network = batch_of_graphs(), network_for(2, 0, "lstm", "xm")
+    loss = loss_of(network, torch.randn(11, FEATURES).double(), graph)
+    function = loss.grad_fn
+    while "_Apart" not in type(function).__name__:
+        function = next(node for node, _ in function.next_functions if node is not None)  # type: ignore[union-attr]
+    kept = weakref.ref(function.saved_tensors[-1].grad_fn)  # type: ignore[union-attr]
+    loss.backward(retain_graph=True)
+    once = [parameter.grad.clone() for parameter in network.parameters() if parameter.grad is not None]
+    loss.backward()
+    for twice, first in zip((p.grad for p in network.parameters() if p.grad is not None), once, strict=True):
+        torch.testing.assert_close(twice, 2 * first)
+    gc.collect()
+    assert kept() is None
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
+
+
+def test_weights_that_are_not_trained_get_no_gradients(two_threads: list[int]) -> None:
+    graph, network = batch_of_graphs(), network_for(2, 0, "lstm", "xm")
+    network.message.requires_grad_(False)
+    loss_of(network, torch.randn(11, FEATURES).double(), graph).backward()
+    assert two_threads == [2]
+    assert all(parameter.grad is None for parameter in network.message.parameters())
+    assert all(parameter.grad is not None for parameter in network.update.parameters())
+
+
+def test_nothing_is_recorded_without_gradients(two_threads: list[int]) -> None:
+    graph, network = batch_of_graphs(), network_for(2, 0, "lstm", "xm")
+    x = torch.randn(11, FEATURES).double()
+    with torch.no_grad():
+        outputs = network(x, graph, steps=3)
+    assert two_threads == [2]
+    assert outputs.grad_fn is None
+    torch.testing.assert_close(outputs, network(x, graph, steps=3).detach())
+
+
+def test_checkpoints_keep_the_graphs_together(two_threads: list[int]) -> None:
+    graph, network = batch_of_graphs(), network_for(2, 0, "lstm", "xm")
+    x = torch.randn(11, FEATURES).double()
+    gradients = []
+    for more in ({"checkpoint": 2}, {}):
+        network.zero_grad()
+        loss_of(network, x, graph, **more).backward()
+        gradients.append([parameter.grad for parameter in network.parameters()])
+        assert two_threads == [2] * (not more)
+    for ours, plainly in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, plainly)
+
+
+def test_chance_in_a_readout_keeps_the_graphs_together(two_threads: list[int]) -> None:
+    network = RRN(FEATURES, 6, 2, message_layers=2, readout_layers=1, dropout=0.5)
+    graph, x = batch_of_graphs(), torch.randn(11, FEATURES)
+    network(x, graph, steps=1)
+    assert two_threads == []
+    network.eval()(x, graph, steps=1)
+    assert two_threads == [2]
+
+
+def test_one_graph_is_not_cut(two_threads: list[int]) -> None:
+    ring = NeighbourTable(torch.stack([torch.arange(11).roll(1), torch.arange(11).roll(-1)], dim=1))
+    assert len(ring.parts(2)) == 1
+    network_for(2, 0, "lstm", "xm")(torch.randn(11, FEATURES).double(), ring, steps=1)
+    assert two_threads == []
+
+
+def test_parts_are_whole_graphs_of_like_size() -> None:
+    whole = NeighbourTable.repeat(torch.tensor([[1, 2], [2, 0], [0, 1]]), 5)
+    assert [part.num_nodes for part in whole.parts(2)] == [6, 9]
+    assert [part.num_nodes for part in whole.parts(9)] == [3] * 5
+    joined, _ = NeighbourTable.join([(part, None) for part in whole.parts(3)])
+    assert torch.equal(joined.table, whole.table)
+
+
+def test_work_within_work_stays_on_its_thread() -> None:
+    seen = []
+    threads.at_once(lambda _: seen.append(threads.shares()), 2)
+    assert seen == [1, 1]
+    assert threads.shares() == 2
