@@ -126,11 +126,16 @@ def questions(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -> Questi
     """
     scene, question = np.broadcast_arrays(scene, question)
     start, jumps = np.divmod(question.astype(np.int64), JUMPS)
-    by_colour = start < OBJECTS
-    named = np.where(by_colour[..., None], scenes.colours[scene], scenes.shapes[scene]) == start[..., None] % OBJECTS
-    last = scenes.paths[scene, named.argmax(-1), jumps]
-    answer = np.where(by_colour, scenes.shapes[scene, last].astype(np.int64) + OBJECTS, scenes.colours[scene, last])
-    return Questions(start, jumps, answer)
+    last = np.take_along_axis(walks(scenes, scene, start), jumps[..., None], -1)[..., 0]
+    shape, colour = scenes.shapes[scene, last].astype(np.int64), scenes.colours[scene, last]
+    return Questions(start, jumps, np.where(start < OBJECTS, shape + OBJECTS, colour))
+
+
+def walks(scenes: Scenes, scene: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """The objects of the scenes numbered ``scene`` in the order in which a walk visits them that begins at the one
+    named ``start`` (0-15): int64 (…, 8)."""
+    names = np.where((start < OBJECTS)[..., None], scenes.colours[scene], scenes.shapes[scene] + np.int64(OBJECTS))
+    return scenes.paths[scene, (names == start[..., None]).argmax(-1)].astype(np.int64)
 
 
 def question_number(start: int, jumps: int) -> int:
@@ -173,11 +178,7 @@ def narrowest_choices(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -
     Infinite where there is no choice: (n,).
     """
     start, jumps = np.divmod(question, JUMPS)
-    named = (
-        np.where((start < OBJECTS)[:, None], scenes.colours[scene], scenes.shapes[scene]) == start[:, None] % OBJECTS
-    )
-    rows = np.arange(len(scene))
-    paths = scenes.paths[scene, named.argmax(1)].astype(np.int64)
+    rows, paths = np.arange(len(scene)), walks(scenes, scene, start)
     apart = np.sqrt(squared_distances(scenes.positions[scene]))
     narrowest = np.full(len(scene), np.inf)
     for jump in range(1, OBJECTS - 1):

@@ -13,7 +13,7 @@ from rrn.layers import MLP
 from rrn.messages import GatedMessage, Message
 from rrn.network import RRN
 from rrn.readouts import Outputs, Readout
-from rrn.tasks.pretty_clevr.data import JUMPS, NAMES, OBJECTS, STARTS, Scenes, questions
+from rrn.tasks.pretty_clevr.data import JUMPS, NAMES, OBJECTS, STARTS, Scenes, questions, walks
 from rrn.tasks.pretty_clevr.presets import (
     ChoosingPreset,
     PaperPreset,
@@ -32,13 +32,12 @@ def as_batch(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -> Batch:
     ``path`` (n, 8) holds the objects in the order in which the question's walk, were it to go on, visits them.
     """
     asked = questions(scenes, scene, question)
-    names = np.where(asked.start[:, None] < OBJECTS, scenes.colours[scene], scenes.shapes[scene] + np.int64(OBJECTS))
     arrays = {
         "positions": scenes.positions[scene],
         "colours": scenes.colours[scene].astype(np.int64),
         "shapes": scenes.shapes[scene].astype(np.int64),
         **asked._asdict(),
-        "path": scenes.paths[scene, (names == asked.start[:, None]).argmax(1)].astype(np.int64),
+        "path": walks(scenes, scene, asked.start),
     }
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
