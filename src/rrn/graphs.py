@@ -181,6 +181,7 @@ class NeighbourTable(Graph):
         self.num_nodes = len(table)
         self.edge_shape = tuple(table.shape)
         self._ends: tuple[Tensor, Tensor, Tensor] | None = None
+        self._parts: dict[int, list[NeighbourTable]] = {}
 
     @classmethod
     def repeat(cls, table: Tensor, graphs: int) -> "NeighbourTable":
@@ -189,7 +190,13 @@ class NeighbourTable(Graph):
         return cls((table[None] + offsets).flatten(0, 1))
 
     def parts(self, count: int) -> "list[NeighbourTable]":
-        """At most ``count`` parts of like size, nodes next to each other, with no edge from one to another."""
+        """At most ``count`` parts of like size, nodes next to each other, with no edge from one to another; found once
+        and kept."""
+        if count not in self._parts:
+            self._parts[count] = self._cut(count)
+        return self._parts[count]
+
+    def _cut(self, count: int) -> "list[NeighbourTable]":
         node = torch.arange(self.num_nodes, device=self.table.device)
         highest = self.table.amax(1).maximum(node).cummax(0).values
         lowest = self.table.amin(1).minimum(node).flip(0).cummin(0).values.flip(0)
