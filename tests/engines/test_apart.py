@@ -109,10 +109,11 @@ def test_weights_that_are_not_trained_get_no_gradients(two_threads: list[int]) -
     assert all(parameter.grad is not None for parameter in network.update.parameters())
 
 
-def test_nothing_is_recorded_without_gradients(two_threads: list[int]) -> None:
-    graph, network = batch_of_graphs(), network_for(2, 0, "lstm", "xm")
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_nothing_is_recorded_without_gradients(mode: type, two_threads: list[int]) -> None:
+    graph, network = batch_of_graphs(), network_for(3, 0, "lstm", "xm")
     x = torch.randn(11, FEATURES).double()
-    with torch.no_grad():
+    with mode():
         outputs = network(x, graph, steps=3)
     assert two_threads == [2]
     assert outputs.grad_fn is None

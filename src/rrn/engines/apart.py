@@ -23,11 +23,11 @@ Steps = Callable[["RRN", "Prepared", State, int], tuple[Sequence[Any], State]]
 
 
 def parts(network: "RRN", given: "Prepared", at_most: int) -> list[NeighbourTable]:
-    """The graphs of a batch in parts of like size, for as many threads as there are. None if they are to stay together:
-    if there is but one graph; if it is not single nodes that are read, and without chance.
+    """The graphs of a batch in parts of like size, for as many threads as there are.
 
-    Or if somebody watches what is kept for the backward pass, as `torch.utils.checkpoint` does: torch would not tell
-    them of other threads.
+    None if they are to stay together: if there is but one graph; if what is read is not of single nodes, or depends on
+    chance; if somebody watches what is kept for the backward pass, as `torch.utils.checkpoint` does, whom torch would
+    not tell of other threads.
     """
     count, readout = min(threads.shares(), at_most), network.readout
     if count < 2 or not isinstance(given.graph, NeighbourTable) or not isinstance(readout, NodeReadout):
@@ -106,7 +106,7 @@ class _Apart(torch.autograd.Function):
             wanted = [tensor for tensor, need in zip(inputs, needed, strict=True) if need]
             own = results[share * len(gradients) : (share + 1) * len(gradients)]
             leaving[share] = torch.autograd.grad(
-                own, wanted, arriving[share], retain_graph=True, allow_unused=True, materialize_grads=True
+                own, wanted, arriving[share], retain_graph=True, materialize_grads=True
             )
 
         threads.at_once(work, len(graphs))
