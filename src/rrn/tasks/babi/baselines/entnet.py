@@ -37,18 +37,23 @@ class EntNet(nn.Module):
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the answer, the same at every step: (steps, n, 177)."""
         words, which = distinct_sentences(batch)
-        facts = self._sentences(words, self.fact_places)[which[:, :-1]]  # (n, F, width)
-        question = self._sentences(words, self.question_places)[which[:, -1]]
-        exists = torch.arange(facts.shape[1], device=facts.device) < batch["fact_counts"][:, None]
-        content = self.keys.expand(len(facts), -1, -1)
-        from_key = self.from_key(self.keys)
-        for index in range(facts.shape[1]):
-            fact = facts[:, index, None]
-            gate = (fact * (content + self.keys)).sum(-1, keepdim=True).sigmoid() * exists[:, index, None, None]
-            new = self.keep(self.from_content(content) + from_key + self.from_fact(fact))
+        counts, order = batch["fact_counts"].sort(descending=True)  # so that stories leave from the end as they end
+        codes, question = (self._sentences(words, places) for places in (self.fact_places, self.question_places))
+        facts, about_key, from_fact = (
+            part[which[order, :-1]] for part in (codes, codes @ self.keys.T, self.from_fact(codes))
+        )
+        question = question[which[order, -1]]
+        content, from_key, ended = self.keys.expand(len(facts), -1, -1), self.from_key(self.keys), []
+        for index in range(int(counts[0])):
+            going = int((counts > index).sum())
+            ended.append(content[going:])
+            content, fact = content[:going], (slice(going), index)
+            gate = ((content @ facts[fact][..., None])[..., 0] + about_key[fact]).sigmoid()[..., None]
+            new = self.keep(self.from_content(content) + from_key + from_fact[fact][:, None])
             content = F.normalize(content + gate * new, dim=-1)
+        content = torch.cat([content, *reversed(ended)])
         share = (content @ question[..., None]).softmax(1)
-        logits = self.answer(self.show(question + self.read((share * content).sum(1))))
+        logits = self.answer(self.show(question + self.read((share * content).sum(1))))[order.argsort()]
         return logits.expand(steps, -1, -1), State(logits)
 
     def _sentences(self, words: Tensor, places: Tensor) -> Tensor:
