@@ -63,9 +63,9 @@ class Places(NamedTuple):
         """Without those that are over (places,)."""
         if not bool(over.any()):
             return self
-        rows = (~over).repeat_interleave(self.sizes)
+        rows = (~over).repeat_interleave(self.sizes).nonzero()[:, 0]
         numbers, starts, sizes, age = (part[~over] for part in self[:4])
-        return Places(numbers, starts, sizes, age, self.state.map(lambda part: part[rows]))
+        return Places(numbers, starts, sizes, age, self.state.map(lambda part: part.index_select(0, rows)))
 
     def join(self, others: "Places") -> "Places":
         """With others in further places."""
