@@ -48,13 +48,13 @@ def at_once(work: Callable[[int], None], count: int) -> None:
     """
     if count == 1:
         return work(0)
-    waiting, failed = iter(range(count)), []
+    waiting, failed, inference = iter(range(count)), [], torch.is_inference_mode_enabled()
 
     @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
     def run(_: None) -> None:
         try:
             _within.threads = True
-            with torch.no_grad():
+            with torch.inference_mode(inference), torch.no_grad():
                 for share in waiting:
                     work(share)
         except BaseException as error:
