@@ -63,7 +63,7 @@ class Places(NamedTuple):
         """Without those that are over (places,)."""
         if not bool(over.any()):
             return self
-        rows = (~over).repeat_interleave(self.sizes).nonzero()[:, 0]
+        rows = (~over).repeat_interleave(self.sizes).nonzero()[:, 0].to(self.state.h.device)
         numbers, starts, sizes, age = (part[~over] for part in self[:4])
         return Places(numbers, starts, sizes, age, self.state.map(lambda part: part.index_select(0, rows)))
 
