@@ -57,7 +57,7 @@ PRESETS = (
     PaperPreset(
         name="sudoku-rn-node",
         about="The node-centric relational network: the paper's network, run for one step. Digits treated alike, many "
-        "givens at first.",
+        "givens at first. Grown: --layers 1 --lr 2e-3 --easier 33 first, then --start-from its weights.",
         hidden=96,
         digit_units=8,
         steps=1,
