@@ -6,8 +6,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from rrn.evaluation import machine
-from rrn.storage import write_json
+from rrn.io.files import write_json
+from rrn.tasks.evaluation import machine
 
 BENCHMARKS = (
     "side_by_side",

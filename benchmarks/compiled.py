@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 
 from rrn import RRN
-from rrn.losses import every_step
+from rrn.nn.losses import every_step
 
 NODES, EDGES, STEPS, REPEATS = 500, 4000, 8, 10
 

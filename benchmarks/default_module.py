@@ -15,8 +15,8 @@ FEATURES, HIDDEN, OUTPUTS = 16, 96, 9
 
 
 def measure() -> dict[str, object]:
+    from rrn._compat import keep_freed_memory
     from rrn.graphs import EdgeList, NeighbourTable, neighbour_edges
-    from rrn.memory import keep_freed_memory
     from rrn.tasks.sudoku.grid import neighbours
 
     keep_freed_memory()
@@ -43,7 +43,7 @@ def measure() -> dict[str, object]:
 
 def _compare(graph: Any) -> dict[str, float]:
     from rrn import RRN
-    from rrn.losses import every_step
+    from rrn.nn.losses import every_step
 
     torch.manual_seed(0)
     network = RRN(FEATURES, HIDDEN, OUTPUTS)

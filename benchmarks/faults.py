@@ -19,8 +19,8 @@ import torch
 import tyro
 
 from benchmarks import clients, kills, mutants
-from rrn.evaluation import machine
-from rrn.storage import write_json
+from rrn.io.files import write_json
+from rrn.tasks.evaluation import machine
 
 OUT = Path(__file__).parent.parent / "results" / "faults.json"
 SHOWN = 5

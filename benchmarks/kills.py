@@ -22,7 +22,8 @@ from typing import Any
 
 import torch
 
-from rrn import storage, tasks
+from rrn import tasks
+from rrn.io import files as storage
 from rrn.tasks.ages import experiment as ages
 from rrn.tasks.babi import experiment as babi
 from rrn.tasks.pretty_clevr import experiment as pretty_clevr

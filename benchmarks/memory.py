@@ -28,7 +28,7 @@ def measure() -> dict[str, object]:
 def peak(layers: int, checkpoint: int | None, nodes: int = NODES, edges: int = EDGES, steps: int = STEPS) -> int:
     """In megabytes."""
     from rrn import RRN
-    from rrn.losses import every_step
+    from rrn.nn.losses import every_step
 
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(0)

@@ -82,8 +82,8 @@ def _run(form: str) -> dict[str, float]:
     import torch
 
     from rrn import RRN, NeighbourTable
-    from rrn.losses import every_step
-    from rrn.memory import keep_freed_memory
+    from rrn._compat import keep_freed_memory
+    from rrn.nn.losses import every_step
 
     keep_freed_memory()  # for both forms alike, as in training
     torch.manual_seed(0)

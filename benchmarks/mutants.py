@@ -26,9 +26,9 @@ from rrn.constraints import Solver
 from rrn.constraints.files import read_problem
 from rrn.constraints.solving import make_network
 from rrn.errors import InputError
-from rrn.estimator import RRNClassifier
-from rrn.pretrained import from_pretrained, save_pretrained
-from rrn.storage import read_dataset
+from rrn.estimators import RRNClassifier
+from rrn.io.datasets import read_dataset
+from rrn.io.pretrained import from_pretrained, save_pretrained
 from rrn.tasks.ages.data import read_questions, write_questions
 from rrn.tasks.babi.data import write_babi
 from rrn.tasks.babi.reader import read_babi

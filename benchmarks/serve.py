@@ -24,8 +24,8 @@ import numpy as np
 import tyro
 
 from benchmarks import clients
-from rrn.evaluation import machine
-from rrn.storage import write_json
+from rrn.io.files import write_json
+from rrn.tasks.evaluation import machine
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import grid_to_line

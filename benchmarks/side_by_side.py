@@ -44,8 +44,8 @@ def _figures() -> dict[str, float]:
     import numpy as np
     import torch
 
-    from rrn.memory import keep_freed_memory
-    from rrn.pretrained import from_pretrained
+    from rrn._compat import keep_freed_memory
+    from rrn.io.pretrained import from_pretrained
     from rrn.tasks import build_network, find_preset, make_experiment
     from rrn.training.experiment import Shard, seeded
 

@@ -15,7 +15,7 @@ PUZZLES, PAPER_PUZZLES, PAPER_STEPS = 1000, 64, 64
 
 
 def measure() -> dict[str, object]:
-    from rrn.pretrained import from_pretrained
+    from rrn.io.pretrained import from_pretrained
     from rrn.tasks import build_network, find_preset
     from rrn.tasks.sudoku.exact import generate
     from rrn.tasks.sudoku.examples import EXAMPLES

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
-from rrn.evaluation import machine
-from rrn.storage import write_json
+from rrn.io.files import write_json
+from rrn.tasks.evaluation import machine
 
 EXAMPLES = ("graph_colouring", "shortest_paths", "digit_sudoku", "latin_squares", "queens", "timetable")
 OUT = Path(__file__).parent.parent / "results" / "examples.json"

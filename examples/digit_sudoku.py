@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from rrn import RRN, NeighbourTable
-from rrn.losses import every_step
+from rrn.nn.losses import every_step
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import neighbours
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rrn import RRN
 from rrn.graphs import union
-from rrn.losses import every_step
+from rrn.nn.losses import every_step
 from rrn.viewing import animate, trace
 
 NEAREST_A, NEAREST_B, TIE = range(3)

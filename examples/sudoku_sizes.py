@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from rrn.evaluation import machine
-from rrn.pretrained import from_pretrained, read_config
-from rrn.storage import write_json
+from rrn.io.files import write_json
+from rrn.io.pretrained import from_pretrained, read_config
+from rrn.tasks.evaluation import machine
 from rrn.tasks.sudoku.exact.cover import generate
 from rrn.tasks.sudoku.grid import Box, size_of
 

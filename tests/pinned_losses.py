@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from rrn import engines, tasks
-from rrn.storage import write_json
+from rrn.io.files import write_json
 from rrn.training.processes import Processes
 from rrn.training.trainer import _Run
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rrn.accuracy import ACCURACY
-from rrn.pretrained import read_config
+from rrn.io.pretrained import read_config
+from rrn.tasks.accuracy import ACCURACY
 
 RESULTS = Path(__file__).parent.parent / "results"
 

@@ -10,7 +10,7 @@ from types import FrameType
 import pytest
 from starlette.testclient import TestClient
 
-from rrn.compiled import COMPILED
+from rrn._compat import COMPILED
 from rrn.tasks.sudoku import experiment
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.web.app import create_app

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-import rrn.compiled
+import rrn._compat
 
 
 def load(name: str, path: Path) -> ModuleType:
@@ -21,7 +21,7 @@ def load(name: str, path: Path) -> ModuleType:
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "counting.py"
     path.write_text(
-        "from rrn.compiled import compiled\n\n\n@compiled\ndef count_bits(bits):\n    count = 0\n    while bits:\n"
+        "from rrn._compat import compiled\n\n\n@compiled\ndef count_bits(bits):\n    count = 0\n    while bits:\n"
         "        bits &= bits - 1\n        count += 1\n    return count\n"
     )
     return path
@@ -50,8 +50,8 @@ def test_damaged_cache_files_are_made_again(source: Path, tmp_path: Path, monkey
 def test_without_numba_the_function_is_itself(source: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "numba", None)
-        plain = load("plain_compiled", Path(rrn.compiled.__file__))
-        patch.setitem(sys.modules, "rrn.compiled", plain)
+        plain = load("plain_compiled", Path(rrn._compat.__file__))
+        patch.setitem(sys.modules, "rrn._compat", plain)
         module = load("plain_counting", source)
     assert not plain.COMPILED
     assert type(module.count_bits) is type(load)

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rrn.devices import find_device, host, move
 from rrn.errors import InputError
-from rrn.readouts import Outputs
-from rrn.updates import State
+from rrn.inference.devices import find_device, host, move
+from rrn.nn.readouts import Outputs
+from rrn.nn.updates import State
 
 
 class Elsewhere(nn.Module):

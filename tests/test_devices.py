@@ -11,13 +11,13 @@ from torch import Tensor
 
 from rrn import RRN, CompleteGraphs, EdgeList, NeighbourTable, engines
 from rrn.constraints.training import fit
-from rrn.devices import host
-from rrn.estimator import RRNClassifier
+from rrn.estimators import RRNClassifier
 from rrn.graphs import Aggregate, Graph, Groups, PackedGraphs, neighbour_edges
-from rrn.losses import accuracy_by_step, every_step
-from rrn.messages import GroupMessage
-from rrn.places import Converged, Settled, Until
-from rrn.pretrained import from_pretrained
+from rrn.inference.devices import host
+from rrn.inference.places import Converged, Settled, Until
+from rrn.io.pretrained import from_pretrained
+from rrn.nn.losses import accuracy_by_step, every_step
+from rrn.nn.messages import GroupMessage
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.heard import heard
 from rrn.tasks.sudoku.predict import answers_by_step, solve

@@ -12,8 +12,8 @@ import torch
 from torch_geometric.data import Data, HeteroData
 
 from rrn import RRN, InputError
-from rrn.estimator import RRNClassifier, RRNRegressor
-from rrn.samples import read_samples
+from rrn.estimators import RRNClassifier, RRNRegressor
+from rrn.estimators.samples import read_samples
 
 QUICK: dict[str, Any] = {"hidden": 16, "steps": 2, "epochs": 25, "batch_size": 16, "lr": 0.01}
 Graph = tuple[np.ndarray, np.ndarray]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rrn.errors import InputError
-from rrn.evaluation import by_starts, restarts_of
+from rrn.tasks.evaluation import by_starts, restarts_of
 
 
 def test_accuracy_against_compute() -> None:

@@ -11,7 +11,7 @@ from examples import graph_colouring, latin_squares, queens, shortest_paths, sud
 from rrn import RRN
 from rrn.constraints import Solver
 from rrn.constraints.solving import make_network
-from rrn.pretrained import from_pretrained
+from rrn.io.pretrained import from_pretrained
 from rrn.tasks.sudoku.exact import generate
 
 RESULTS = Path(__file__).parent.parent / "results"

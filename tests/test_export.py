@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from rrn import RRN, InputError, State
-from rrn.export import run_program, start_program, step_program, write_onnx
-from rrn.hints import needs_extra
-from rrn.pretrained import from_pretrained
+from rrn.errors import needs_extra
+from rrn.io.export import run_program, start_program, step_program, write_onnx
+from rrn.io.pretrained import from_pretrained
 from rrn.tasks.sudoku import export as sudoku_export
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.model import what_givens_say
@@ -152,7 +152,7 @@ def test_export_refuses(call: Callable[..., tuple[int, str, str]], arguments: li
 def test_missing_packages_are_named_before_any_work(
     call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rrn.export.find_spec", lambda package: None)
+    monkeypatch.setattr("rrn.io.export.find_spec", lambda package: None)
     code, _, errors = call("export", "sudoku", "--out", "there.onnx")
     assert code == 2
     assert errors == f"rrn: {needs_extra('there.onnx: writing ONNX', 'export')}\n"

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rrn.figures import draw_counts, name_lines, plot_lines, pyplot, turned
+from rrn.viewing.plots import draw_counts, name_lines, plot_lines, pyplot, turned
 
 
 def test_lines_stand_in_the_order_of_their_numbers() -> None:

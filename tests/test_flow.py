@@ -111,7 +111,7 @@ WITHOUT_NUMBA = """
 import sys
 sys.modules["numba"] = None  # as if it were not installed
 import pytest
-from rrn.compiled import COMPILED
+from rrn._compat import COMPILED
 assert not COMPILED
 sys.exit(pytest.main([sys.argv[1], "-q", "-p", "no:cacheprovider", "--deselect", sys.argv[2]]))
 """

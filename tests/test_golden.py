@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import safetensors.torch
 
-from rrn.pretrained import WEIGHTS, shipped
-from rrn.storage import write_json
+from rrn.io.files import write_json
+from rrn.io.pretrained import WEIGHTS, shipped
 from tests import golden
 
 

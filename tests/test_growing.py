@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from rrn import RRN, InputError
-from rrn.growing import deepen, grow_into
 from rrn.tasks import build_network, find_preset
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.model import CandidateSudoku
 from rrn.tasks.sudoku.settings import CandidatesPreset
+from rrn.training.growing import deepen, grow_into
 
 
 @pytest.mark.parametrize("update", ["lstm", "gru", "mlp"])

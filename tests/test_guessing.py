@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from rrn.guessing import (
+from rrn.inference.places import Places
+from rrn.inference.search import (
     FIRST_GUESS,
     FURTHER_GUESS,
     LOOK,
@@ -18,8 +19,7 @@ from rrn.guessing import (
     Searches,
     choose,
 )
-from rrn.places import Places
-from rrn.updates import State
+from rrn.nn.updates import State
 
 SIZE = 4
 """Latin squares of this size: SIZE² cells with SIZE options each."""

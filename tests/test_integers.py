@@ -4,8 +4,8 @@ from types import ModuleType
 
 import pytest
 
-import rrn.compiled
-from rrn import integers
+import rrn._compat
+from rrn.tasks.sudoku.exact import integers
 
 
 def load(name: str, path: str) -> ModuleType:
@@ -18,7 +18,7 @@ def load(name: str, path: str) -> ModuleType:
 def test_draws_are_even_and_the_same_compiled() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "numba", None)
-        patch.setitem(sys.modules, "rrn.compiled", load("plain_compiled", rrn.compiled.__file__))
+        patch.setitem(sys.modules, "rrn._compat", load("plain_compiled", rrn._compat.__file__))
         without = load("plain_integers", integers.__file__)
     plain, compiled = without.integers(4), integers.integers(4)
     assert isinstance(plain, list)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rrn.errors import InputError
-from rrn.losses import accuracy_by_step, every_step, last_step, squared_error, step_losses
+from rrn.nn.losses import accuracy_by_step, every_step, last_step, squared_error, step_losses
 
 OUTPUTS = torch.tensor([[[0.0, 0.0], [0.0, 0.0]], [[math.log(3.0), 0.0], [math.log(3.0), 0.0]]])  # 2 steps, 2 nodes
 TARGETS = torch.tensor([0, 1])

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from rrn import CompleteGraphs, EdgeList, InputError, NeighbourTable
 from rrn.graphs import Graph, PackedGraphs
-from rrn.messages import AttentionMessage, GatedMessage, MLPMessage
+from rrn.nn.messages import AttentionMessage, GatedMessage, MLPMessage
 
 HIDDEN, TOLERANCE = 6, {"atol": 1e-10, "rtol": 1e-10}
 

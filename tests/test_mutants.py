@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from benchmarks.mutants import LOADERS, attack, bomb
 
-from rrn import storage
 from rrn.errors import InputError
-from rrn.storage import read_dataset, write_dataset
+from rrn.io import files as storage
+from rrn.io.datasets import read_dataset, write_dataset
 from rrn.tasks.babi.reader import MEMBER_BYTES, read_babi
 from rrn.tasks.sudoku.files import read_puzzles
 

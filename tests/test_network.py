@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from rrn import RRN, CompleteGraphs, InputError, State
 from rrn.graphs import Graph, complete_edges, union
-from rrn.messages import Message
 from rrn.network import UPDATES
-from rrn.readouts import Readout
-from rrn.updates import Update
+from rrn.nn.messages import Message
+from rrn.nn.readouts import Readout
+from rrn.nn.updates import Update
 
 TRIANGLE = torch.tensor([[0, 1, 2, 0], [1, 2, 0, 2]])
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from rrn import RRN, InputError
-from rrn.messages import GatedMessage, MLPMessage
-from rrn.readouts import NodeReadout
-from rrn.updates import LSTMUpdate, State
+from rrn.nn.messages import GatedMessage, MLPMessage
+from rrn.nn.readouts import NodeReadout
+from rrn.nn.updates import LSTMUpdate, State
 
 SETTINGS: dict[str, Any] = {
     "features": 3,

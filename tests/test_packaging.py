@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import rrn
-from rrn.hints import DISTRIBUTION, command, needs_extra
+from rrn.errors import DISTRIBUTION, command, needs_extra
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

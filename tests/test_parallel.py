@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rrn.errors import InputError
-from rrn.parallel import adding_up, in_threads, make_in_jobs, run_jobs
+from rrn.tasks.parallel import adding_up, in_threads, make_in_jobs, run_jobs
 
 
 def doubled(job: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 from rrn import RRN
-from rrn.layers import MLP
+from rrn.nn.layers import MLP
 
 
 def count(*parts: nn.Module) -> int:

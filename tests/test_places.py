@@ -6,10 +6,10 @@ from torch import Tensor
 
 from rrn import RRN, CompleteGraphs, InputError, State
 from rrn.graphs import Graph, Groups, PackedGraphs, union
-from rrn.messages import GroupMessage
-from rrn.places import NOISE_EVERY, STRIDE, Converged, Places, Settled, think_through
-from rrn.readouts import DotReadout, Outputs, Readout
-from rrn.updates import SharedLayerUpdate, Update
+from rrn.inference.places import NOISE_EVERY, STRIDE, Converged, Places, Settled, think_through
+from rrn.nn.messages import GroupMessage
+from rrn.nn.readouts import DotReadout, Outputs, Readout
+from rrn.nn.updates import SharedLayerUpdate, Update
 
 NEVER = 10**6
 

@@ -9,8 +9,8 @@ import pytest
 
 from rrn import tasks
 from rrn.errors import InputError
-from rrn.presets import Preset, Range, check_flags, checked
 from rrn.tasks.sudoku.settings import CandidatesPreset
+from rrn.training.presets import Preset, Range, check_flags, checked
 
 KINDS = list(dict.fromkeys(type(preset) for preset in tasks.presets().values()))
 

@@ -12,10 +12,10 @@ import rrn
 from rrn import tasks
 from rrn.cli import main
 from rrn.errors import InputError
-from rrn.presets import Preset
-from rrn.pretrained import average, from_pretrained, read_config, save_pretrained, shipped
+from rrn.io.pretrained import average, from_pretrained, read_config, save_pretrained, shipped
 from rrn.tasks.ages.data import held_out_questions
 from rrn.tasks.ages.model import as_batch
+from rrn.training.presets import Preset
 
 
 @pytest.fixture

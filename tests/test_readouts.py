@@ -3,7 +3,7 @@ import torch
 
 from rrn import RRN, CompleteGraphs, EdgeList, NeighbourTable
 from rrn.graphs import neighbour_edges
-from rrn.readouts import EdgeReadout, GraphReadout, NodeReadout
+from rrn.nn.readouts import EdgeReadout, GraphReadout, NodeReadout
 
 EDGES = EdgeList(torch.tensor([[0], [1]]), 6)
 BATCH = torch.tensor([0, 0, 0, 1, 2, 2])

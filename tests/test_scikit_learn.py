@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rrn.estimator import RRNClassifier, RRNRegressor
-from rrn.samples import Sample
+from rrn.estimators import RRNClassifier, RRNRegressor
+from rrn.estimators.samples import Sample
 
 checks = pytest.importorskip("sklearn.utils.estimator_checks")
 

@@ -7,19 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rrn import storage
 from rrn.errors import InputError
-from rrn.storage import (
-    check_table,
-    locked,
-    read_dataset,
-    replacing_folder,
-    split_apart,
-    write_atomically,
-    write_dataset,
-    write_json,
-    write_table,
-)
+from rrn.io import files as storage
+from rrn.io.datasets import check_table, read_dataset, split_apart, write_dataset, write_table
+from rrn.io.files import locked, replacing_folder, write_atomically, write_json
 
 ARRAYS = {"a": np.arange(6).reshape(2, 3), "b": np.array([True, False])}
 
@@ -136,7 +127,7 @@ def test_what_a_kill_left_is_swept_under_the_lock(tmp_path: Path) -> None:
 
 def test_a_folder_is_for_one_process_at_a_time(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from rrn.storage import locked\n"
+        "import sys; from pathlib import Path; from rrn.io.files import locked\n"
         "with locked(Path(sys.argv[1])): print('mine', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]

@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from rrn.errors import InputError
-from rrn.growing import grow_into
 from rrn.tasks import find_preset
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.experiment import SudokuExperiment
-from rrn.tying import Axis, Ties, tie
+from rrn.training.growing import grow_into
+from rrn.training.tying import Axis, Ties, tie
 
 
 def test_an_axis_names_owners_and_roles() -> None:

@@ -5,7 +5,7 @@ import torch
 
 from rrn import RRN, State
 from rrn.graphs import complete_edges
-from rrn.updates import GRUUpdate, LSTMUpdate, MLPUpdate, NoUpdate, ResidualUpdate, Update
+from rrn.nn.updates import GRUUpdate, LSTMUpdate, MLPUpdate, NoUpdate, ResidualUpdate, Update
 
 
 def sigmoid(value: float) -> float:

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from rrn import RRN, CompleteGraphs, EdgeList, InputError
 from rrn.graphs import Graph, PackedGraphs, union
-from rrn.messages import AttentionMessage, GatedMessage
-from rrn.places import Converged
-from rrn.viewing import Trace, _Followed, animate, layout, plot_convergence, trace
+from rrn.inference.places import Converged
+from rrn.nn.messages import AttentionMessage, GatedMessage
+from rrn.viewing import Trace, animate, layout, plot_convergence, trace
+from rrn.viewing.viewing import _Followed
 
 SVG = "{http://www.w3.org/2000/svg}"
 

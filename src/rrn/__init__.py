@@ -1,20 +1,21 @@
 """rrn: many-step relational reasoning for PyTorch, after Palm, Paquet and Winther (2018).
 
-``from rrn import RRN`` is the module; `rrn.graphs` has helpers for graphs, `rrn.losses` the loss at every step.
+``from rrn import RRN`` is the network; `rrn.graphs` has graph layouts, `rrn.nn` its parts and the loss at every step.
+Names are imported on first use, so that ``rrn --help`` does not wait for torch.
 """
 
-from typing import TYPE_CHECKING
-
-from rrn.lazy import lazily
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rrn.errors import InputError
-    from rrn.estimator import RRNClassifier, RRNRegressor
+    from rrn.estimators import RRNClassifier, RRNRegressor
     from rrn.graphs import CompleteGraphs, EdgeList, NeighbourTable
     from rrn.network import RRN
-    from rrn.updates import State
+    from rrn.nn.updates import State
 
 __all__ = [
     "RRN",
@@ -28,13 +29,25 @@ __all__ = [
     "__version__",
 ]
 
-__getattr__ = lazily(
+
+def _lazy_exports(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package that imports each name from its module on first use."""
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
+
+    return find
+
+
+__getattr__ = _lazy_exports(
     "rrn",
     {
         "RRN": "network",
-        "RRNClassifier": "estimator",
-        "RRNRegressor": "estimator",
-        "State": "updates",
+        "RRNClassifier": "estimators",
+        "RRNRegressor": "estimators",
+        "State": "nn.updates",
         "CompleteGraphs": "graphs",
         "EdgeList": "graphs",
         "NeighbourTable": "graphs",

@@ -19,11 +19,11 @@ from torch.utils.checkpoint import checkpoint as recompute_in_backward
 from rrn import engines
 from rrn.errors import InputError, NotFiniteError, shorten
 from rrn.graphs import Aggregate, EdgeList, Graph
-from rrn.layers import MLP
-from rrn.messages import Message, MLPMessage
-from rrn.places import NOISE, Settled, Thought, Until, Watch, think
-from rrn.readouts import EdgeReadout, GraphReadout, NodeReadout, Outputs, Readout, answer_of, one_after_another
-from rrn.updates import GRUUpdate, Inputs, LSTMUpdate, MLPUpdate, NoUpdate, State, Update
+from rrn.inference.places import NOISE, Settled, Thought, Until, Watch, think
+from rrn.nn.layers import MLP
+from rrn.nn.messages import Message, MLPMessage
+from rrn.nn.readouts import EdgeReadout, GraphReadout, NodeReadout, Outputs, Readout, answer_of, one_after_another
+from rrn.nn.updates import GRUUpdate, Inputs, LSTMUpdate, MLPUpdate, NoUpdate, State, Update
 
 UPDATES: dict[str, Callable[[int, int, Inputs], Update]] = {"lstm": LSTMUpdate, "gru": GRUUpdate, "mlp": MLPUpdate}
 READOUTS: dict[str, Callable[..., Readout]] = {"node": NodeReadout, "graph": GraphReadout, "edge": EdgeReadout}
@@ -275,7 +275,7 @@ class RRN(nn.Module):
         The layout is that of huggingface_hub's ``PyTorchModelHubMixin``. Of a message, update or readout of your own
         only the name of its class is written; `from_pretrained` asks for it.
         """
-        from rrn.pretrained import save_network
+        from rrn.io.pretrained import save_network
 
         save_network(self, folder)
 
@@ -286,7 +286,7 @@ class RRN(nn.Module):
         ``revision`` fixes a commit of that repository. ``parts`` are those of your own, as they were given to the
         constructor; their weights are in the file: ``RRN.from_pretrained(folder, message=MyMessage(32))``.
         """
-        from rrn.pretrained import load_network
+        from rrn.io.pretrained import load_network
 
         return load_network(cls, name, parts, revision)
 

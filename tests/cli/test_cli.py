@@ -16,8 +16,8 @@ import rrn
 from rrn import tasks
 from rrn.cli import COMMANDS
 from rrn.cli.train import default_folder
-from rrn.pretrained import shipped
-from rrn.storage import locked
+from rrn.io.files import locked
+from rrn.io.pretrained import shipped
 from rrn.tasks.ages.experiment import AgesExperiment
 
 Call = Callable[..., tuple[int, str, str]]
@@ -240,7 +240,7 @@ def test_weights_of_another_preset_of_the_task_are_measured_as_what_they_are(cal
 
 
 def test_a_preset_without_weights_says_how_to_get_them(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rrn.pretrained.shipped", lambda: [])
+    monkeypatch.setattr("rrn.io.pretrained.shipped", lambda: [])
     code, _, err = call("evaluate", "ages-paper")
     assert code == 2
     assert "train them with 'rrn train ages-paper', then give --weights runs/ages-paper/best" in err

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rrn.accuracy import ACCURACY
 from rrn.cli import COMMANDS, demo
-from rrn.hints import command
+from rrn.errors import command
+from rrn.tasks.accuracy import ACCURACY
 
 Call = Callable[..., tuple[int, str, str]]
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from rrn import reproducing
 from rrn.cli import COMMANDS
 from rrn.cli.reproduce import _words
-from rrn.pretrained import shipped
-from rrn.reproducing import ROWS, find_row, part_of, percent, published
-from rrn.tasks import presets
+from rrn.io.pretrained import shipped
+from rrn.tasks import presets, reproducing
+from rrn.tasks.reproducing import ROWS, find_row, part_of, percent, published
 
 Call = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).parents[2]
@@ -189,7 +188,7 @@ def test_a_system_without_weights(call: Call, tmp_path: Path) -> None:
 
 
 def test_weights_that_do_not_ship(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rrn.pretrained.shipped", lambda: ["sudoku"])
+    monkeypatch.setattr("rrn.io.pretrained.shipped", lambda: ["sudoku"])
     code, out, _ = call("reproduce", "ages-steps-paper", "--json")
     said = json.loads(out)
     assert code == 1

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rrn.hints import needs_extra
+from rrn.errors import needs_extra
 from rrn.tasks.sudoku.examples import EXAMPLES
 
 Call = Callable[..., tuple[int, str, str]]

@@ -12,7 +12,7 @@ from rrn.constraints import Constraints, Problem, Solver
 from rrn.constraints.solving import Batch, enter, make_network, run
 from rrn.constraints.training import _loss, _right
 from rrn.errors import InputError
-from rrn.guessing import FIRST_GUESS
+from rrn.inference.search import FIRST_GUESS
 from rrn.tasks import find_preset
 from rrn.tasks.sudoku.declared import solver as sudoku_solver
 from rrn.tasks.sudoku.declared import sudoku

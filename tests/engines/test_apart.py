@@ -11,9 +11,9 @@ from tests.engines.test_engines import FEATURES, everything, network_for
 from torch import Tensor
 
 from rrn import RRN, NeighbourTable, engines
-from rrn.compiled import COMPILED
+from rrn._compat import COMPILED
 from rrn.engines import apart, chunked, threads
-from rrn.updates import State
+from rrn.nn.updates import State
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="torch has GNU's threads on Linux")
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from rrn import EdgeList, NeighbourTable
-from rrn.compiled import COMPILED
+from rrn._compat import COMPILED
 from rrn.engines import chunked, fused, passes, threads
 from rrn.graphs import Graph
-from rrn.messages import hidden_sums
+from rrn.nn.messages import hidden_sums
 
 
 @pytest.mark.parametrize("layers", [0, 1, 2])

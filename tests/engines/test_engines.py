@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from rrn import RRN, CompleteGraphs, EdgeList, InputError, NeighbourTable, engines
-from rrn.compiled import COMPILED
+from rrn._compat import COMPILED
 from rrn.graphs import Aggregate, Graph, Groups, PackedGraphs
-from rrn.messages import GroupMessage
-from rrn.readouts import DotReadout
-from rrn.updates import SharedLayerUpdate, State
+from rrn.nn.messages import GroupMessage
+from rrn.nn.readouts import DotReadout
+from rrn.nn.updates import SharedLayerUpdate, State
 
 needs_numba = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 FEATURES, HIDDEN = 3, 6

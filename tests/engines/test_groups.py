@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from rrn import engines
-from rrn.compiled import COMPILED
+from rrn._compat import COMPILED
 from rrn.graphs import Groups
-from rrn.messages import GroupMessage
 from rrn.network import RRN
-from rrn.readouts import DotReadout
-from rrn.updates import SharedLayerUpdate
+from rrn.nn.messages import GroupMessage
+from rrn.nn.readouts import DotReadout
+from rrn.nn.updates import SharedLayerUpdate
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="needs numba")
 

@@ -1,6 +1,6 @@
 """Golden outputs: what shipped weights say to a small fixed input.
 
-`tests/golden/<name>.json` holds them for every name in `rrn.pretrained.shipped()`. Write them anew, after weights
+`tests/golden/<name>.json` holds them for every name in `rrn.io.pretrained.shipped()`. Write them anew, after weights
 were replaced on purpose, with::
 
     python -m tests.golden            # all
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from rrn.pretrained import from_pretrained
-from rrn.readouts import answer_of
-from rrn.storage import write_json
+from rrn.io.files import write_json
+from rrn.io.pretrained import from_pretrained
+from rrn.nn.readouts import answer_of
 from rrn.training.experiment import Batch
 
 FOLDER = Path(__file__).parent

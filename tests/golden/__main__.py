@@ -1,6 +1,6 @@
 import sys
 
-from rrn.pretrained import shipped
+from rrn.io.pretrained import shipped
 from tests.golden import write
 
 for name in sys.argv[1:] or shipped():

@@ -11,8 +11,9 @@ from tests.elsewhere import ProcessElsewhere, elsewhere
 from torch.utils._pytree import tree_leaves
 
 from rrn import tasks
-from rrn.devices import host, move
-from rrn.readouts import Outputs, answer_of
+from rrn.inference.devices import host, move
+from rrn.nn.readouts import Outputs, answer_of
+from rrn.nn.updates import State
 from rrn.tasks.ages import experiment as ages
 from rrn.tasks.babi import evaluate as babi_evaluate
 from rrn.tasks.babi import experiment as babi
@@ -21,7 +22,6 @@ from rrn.tasks.sudoku import experiment as sudoku
 from rrn.training.experiment import Experiment
 from rrn.training.processes import Processes
 from rrn.training.trainer import _Run
-from rrn.updates import State
 
 NAMES = list(tasks.presets())
 NETWORKS = list(

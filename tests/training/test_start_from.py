@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rrn.errors import InputError
-from rrn.pretrained import from_pretrained
+from rrn.io.pretrained import from_pretrained
 from rrn.tasks import find_preset, make_experiment
 from rrn.training.trainer import train
 

@@ -22,10 +22,10 @@ from torch import Tensor, nn
 from rrn import RRN, CompleteGraphs, State
 from rrn.cli import main
 from rrn.errors import InputError
-from rrn.presets import Preset
 from rrn.training.checkpoints import list_checkpoints, load_checkpoint
 from rrn.training.experiment import Batch, Experiment, Shard, seeded, whole_batches
 from rrn.training.optimizing import Average, learning_rate, make_optimizer
+from rrn.training.presets import Preset
 from rrn.training.trainer import Diverged, Outcome, train
 
 

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from rrn import tasks
-from rrn.pretrained import save_pretrained, shipped
+from rrn.io.pretrained import save_pretrained, shipped
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import grid_to_line
 from rrn.web.app import create_app

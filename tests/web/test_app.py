@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 import rrn
 from rrn import tasks
-from rrn.pretrained import from_pretrained
+from rrn.io.pretrained import from_pretrained
 from rrn.tasks.babi.predict import Asked
 from rrn.tasks.babi.predict import predict as babi_predict
 from rrn.tasks.babi.vocabulary import NOT_TOLD

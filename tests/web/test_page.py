@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.web.browsing import DESK, Visit, told, until
 
-from rrn.accuracy import ACCURACY
+from rrn.tasks.accuracy import ACCURACY
 from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import solves

@@ -17,7 +17,7 @@ import pytest
 from tests.web.browsing import Visit, told, until
 
 from rrn.errors import InputError
-from rrn.pretrained import from_pretrained
+from rrn.io.pretrained import from_pretrained
 from rrn.tasks.babi.presets import ASKED
 from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.examples import EXAMPLES

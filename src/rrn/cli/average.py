@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from rrn.cli.options import parse, print_json
-from rrn.storage import check_place
+from rrn.io.files import check_place
 
 ABOUT = (
     "The mean of weights of one network, which is often better than each of them, if their trainings began with the "
@@ -28,7 +28,7 @@ class Options:
 
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn average", ABOUT)
-    from rrn.pretrained import CONFIG, average, save_pretrained
+    from rrn.io.pretrained import CONFIG, average, save_pretrained
 
     check_place(options.out / CONFIG)
     network, preset = average(options.weights)

@@ -11,13 +11,13 @@ from typing import Any
 
 from rich.console import Console
 
+from rrn._compat import keep_freed_memory
 from rrn.cli.options import parse, print_json
 from rrn.cli.progress import progress_bars
 from rrn.errors import InputError
-from rrn.evaluation import machine
-from rrn.memory import keep_freed_memory
-from rrn.presets import Count
-from rrn.storage import write_json
+from rrn.io.files import write_json
+from rrn.tasks.evaluation import machine
+from rrn.training.presets import Count
 
 TASKS = ("sudoku",)
 HELP = f"""usage: rrn compare TASK [--data FILE] [--limit N] [--json] …

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from rrn.cli.options import parse, print_json
 from rrn.errors import InputError, blaming
-from rrn.figures import pyplot, save
-from rrn.storage import read_bytes
+from rrn.io.files import read_bytes
+from rrn.viewing.plots import pyplot, save
 
 METRICS = "metrics.jsonl"
 """What a run writes beside its checkpoints: a line per validation."""

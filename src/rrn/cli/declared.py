@@ -13,7 +13,7 @@ from rrn.constraints.files import SOLVER, read_problem
 from rrn.constraints.search import why_not
 from rrn.constraints.solving import STARTS
 from rrn.errors import InputError, counted
-from rrn.evaluation import restarts_of
+from rrn.tasks.evaluation import restarts_of
 
 if TYPE_CHECKING:
     from rrn.cli.solve import Options

@@ -10,11 +10,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from rrn.accuracy import ACCURACY
 from rrn.cli.grids import DECIDED, beside, decided_cells, framed, plain_if_needed
 from rrn.cli.options import parse
-from rrn.errors import counted
-from rrn.hints import DISTRIBUTION, command
+from rrn.errors import DISTRIBUTION, command, counted
+from rrn.tasks.accuracy import ACCURACY
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.trace import Trace
 
@@ -42,7 +41,7 @@ class Options:
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn demo", "Half a minute of networks that reason, step by step.")
     if options.gif:
-        from rrn.figures import check_drawing
+        from rrn.viewing.plots import check_drawing
 
         check_drawing(options.gif, ".gif")
     stage = Stage(Console(highlight=False))
@@ -133,7 +132,7 @@ def _grid(puzzle: np.ndarray, chances: np.ndarray | None, step: int, last: int) 
 
 
 def _babi() -> Act:
-    from rrn.pretrained import from_pretrained
+    from rrn.io.pretrained import from_pretrained
     from rrn.tasks.babi.predict import parse as read
     from rrn.tasks.babi.predict import predict
     from rrn.tasks.babi.presets import ASKED, BabiPreset
@@ -147,7 +146,7 @@ def _babi() -> Act:
 
 
 def _ages() -> Act:
-    from rrn.pretrained import from_pretrained
+    from rrn.io.pretrained import from_pretrained
     from rrn.tasks.ages.predict import parse as read
     from rrn.tasks.ages.predict import predict
 
@@ -160,7 +159,7 @@ def _ages() -> Act:
 
 
 def _pretty_clevr() -> Act:
-    from rrn.pretrained import from_pretrained
+    from rrn.io.pretrained import from_pretrained
     from rrn.tasks.pretty_clevr.predict import parse as read
     from rrn.tasks.pretty_clevr.predict import predict
 

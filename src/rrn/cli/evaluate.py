@@ -6,12 +6,12 @@ from functools import partial
 from rich.console import Console
 
 from rrn import tasks
+from rrn._compat import keep_freed_memory
 from rrn.cli.options import parse, print_json
 from rrn.cli.progress import progress_bars
 from rrn.errors import InputError
-from rrn.evaluation import EvaluateOptions, provenance
-from rrn.memory import keep_freed_memory
-from rrn.storage import write_json
+from rrn.io.files import write_json
+from rrn.tasks.evaluation import EvaluateOptions, provenance
 
 HELP = """usage: rrn evaluate PRESET [--weights DIR] [--data PATH] [--limit N] [--steps A,B,…] [--json] …
 
@@ -27,8 +27,8 @@ def main(arguments: list[str]) -> int:
     room = tasks.folder(named.task, "evaluate")
     about = f"Measure {named.name}: {named.about}"
     options: EvaluateOptions = parse(room.Options, arguments[1:], f"rrn evaluate {named.name}", about)
-    from rrn.devices import find_device, host
-    from rrn.pretrained import from_pretrained, read_config, shipped
+    from rrn.inference.devices import find_device, host
+    from rrn.io.pretrained import from_pretrained, read_config, shipped
 
     source = options.weights or named.name
     if options.weights is None and named.name not in shipped():

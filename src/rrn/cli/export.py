@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from rrn import tasks
 from rrn.cli.options import parse, print_json
 from rrn.errors import InputError
-from rrn.presets import Steps
+from rrn.training.presets import Steps
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
         return 0 if arguments else 2
     name, *flags = arguments
     options = parse(Options, flags, f"rrn export {name}", "Write a network as an ONNX file.")
-    from rrn.export import check_onnx, write_onnx
+    from rrn.io.export import check_onnx, write_onnx
 
     check_onnx(options.out)
     own = name not in tasks.presets() and Path(name).is_dir()
@@ -57,7 +57,7 @@ def _of_preset(name: str, options: Options) -> "ExportedProgram":
     preset = tasks.find_preset(name)
     if preset.task not in EXPORTED_TASKS:
         raise InputError(f"no export for the task {preset.task!r}; there is one for {', '.join(EXPORTED_TASKS)}")
-    from rrn.pretrained import from_pretrained
+    from rrn.io.pretrained import from_pretrained
 
     room = tasks.folder(preset.task, "export")
     network, _ = from_pretrained(options.weights or name)
@@ -71,7 +71,7 @@ def _of_own_network(folder: Path, options: Options) -> "ExportedProgram":
     import torch
 
     from rrn import RRN
-    from rrn.export import run_program, start_program, step_program
+    from rrn.io.export import run_program, start_program, step_program
 
     if options.weights is not None:
         raise InputError("--weights: only with a preset; of a network of yours, name its folder alone")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import tyro
 
-from rrn.presets import check_flags
+from rrn.training.presets import check_flags
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ class Options:
 
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn presets", "List the experiments with their networks.")
-    from rrn.pretrained import shipped
+    from rrn.io.pretrained import shipped
 
     with_weights = shipped()
     rows = [

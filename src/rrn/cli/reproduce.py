@@ -16,11 +16,11 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from rrn import reproducing
 from rrn.cli.options import parse, print_json
 from rrn.errors import InputError
-from rrn.evaluation import machine
-from rrn.storage import write_atomically, write_json
+from rrn.io.files import write_atomically, write_json
+from rrn.tasks import reproducing
+from rrn.tasks.evaluation import machine
 
 ABOUT = """Measure a row of the paper's tables and figures with the shipped weights, beside the paper's figure and ours.
 
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     if bool(options.id) == options.list:
         raise InputError("expected the ID of a row, or --list, which names them")
     _refuse_what_does_nothing(options)
-    from rrn.pretrained import shipped
+    from rrn.io.pretrained import shipped
 
     if options.list:
         return _print_list(options, reproducing.listed(shipped()))

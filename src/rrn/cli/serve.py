@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from rrn.cli.options import parse
-from rrn.errors import InputError
-from rrn.hints import needs_extra
-from rrn.presets import Range
+from rrn.errors import InputError, needs_extra
+from rrn.training.presets import Range
 
 
 @dataclass(frozen=True)

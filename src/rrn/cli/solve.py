@@ -33,13 +33,13 @@ from rrn.cli.grids import (
 from rrn.cli.options import parse, print_json
 from rrn.cli.puzzles import Reader
 from rrn.errors import InputError, counted
-from rrn.evaluation import restarts_of
-from rrn.presets import Range, Seed, Steps
-from rrn.storage import lines_of
+from rrn.io.files import lines_of
+from rrn.tasks.evaluation import restarts_of
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import SYMBOLS, grid_to_line
 from rrn.tasks.sudoku.presets import STRONGEST
 from rrn.tasks.sudoku.text import cells_of
+from rrn.training.presets import Range, Seed, Steps
 
 if TYPE_CHECKING:
     from torch import nn
@@ -146,7 +146,7 @@ def main(arguments: list[str]) -> int:
             raise InputError(f"{watched[0]}: shows Sudokus, but {options.puzzle} is a problem of constraints")
         return solve_declared(options)
     if options.gif or options.png:
-        from rrn.figures import check_drawing
+        from rrn.viewing.plots import check_drawing
 
         check_drawing(options.gif, ".gif")
         check_drawing(options.png, ".png")
@@ -212,8 +212,8 @@ def _is_declared(given: str) -> bool:
 
 @cache
 def _load(weights: str, device: str) -> "nn.Module":
-    from rrn.devices import find_device, host
-    from rrn.pretrained import from_pretrained
+    from rrn.inference.devices import find_device, host
+    from rrn.io.pretrained import from_pretrained
 
     return host(from_pretrained(weights, task="sudoku")[0], find_device(device))
 

@@ -11,7 +11,7 @@ import tyro
 
 from rrn import tasks
 from rrn.cli.options import parse, print_json
-from rrn.presets import BUDGET_FIELDS, Preset, Range
+from rrn.training.presets import BUDGET_FIELDS, Preset, Range
 
 HELP = """usage: rrn train PRESET [--folder DIR] [--accelerator KIND] [--devices N] [settings …]
 

@@ -3,7 +3,7 @@ member; make problems, train a network on them, and solve others with it. docs/c
 
 from typing import TYPE_CHECKING
 
-from rrn.lazy import lazily
+from rrn import _lazy_exports
 
 if TYPE_CHECKING:
     from rrn.constraints.declaring import Constraints, Problem
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UNKNOWN", "Constraints", "Problem", "Solutions", "Solver"]
 
-__getattr__ = lazily(
+__getattr__ = _lazy_exports(
     "rrn.constraints",
     {
         "Constraints": "declaring",

@@ -12,7 +12,7 @@ import torch
 from rrn.constraints.search import MOST_PLACEMENTS, Cover, dig, random_answer, search
 from rrn.errors import InputError, shorten
 from rrn.graphs import Groups
-from rrn.guessing import Candidates
+from rrn.inference.search import Candidates
 
 if TYPE_CHECKING:
     from rrn.constraints.solving import Solver

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 from rrn.constraints.declaring import Constraints, Problem
 from rrn.constraints.solving import Solver, make_network
 from rrn.errors import InputError, blaming, quote, shorten
-from rrn.pretrained import load_weights, save_network
-from rrn.storage import read_bytes, write_json
-from rrn.updates import SharedLayerUpdate
+from rrn.io.files import read_bytes, write_json
+from rrn.io.pretrained import load_weights, save_network
+from rrn.nn.updates import SharedLayerUpdate
 
 SOLVER = "solver.json"
 MOST_BYTES = 64 << 20

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rrn.compiled import compiled
+from rrn._compat import compiled
 from rrn.errors import InputError
 
 MOST_PLACEMENTS = 20_000

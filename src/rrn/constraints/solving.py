@@ -15,14 +15,14 @@ from torch import Tensor
 from rrn.constraints.declaring import Problem
 from rrn.errors import InputError
 from rrn.graphs import Groups
-from rrn.growing import widen
-from rrn.guessing import Branch, Search, Searches
-from rrn.messages import GroupMessage
+from rrn.inference.places import NOISE, Places, Resumable, think_through
+from rrn.inference.search import Branch, Search, Searches
 from rrn.network import RRN
-from rrn.places import NOISE, Places, Resumable, think_through
-from rrn.readouts import DotReadout
-from rrn.tying import Axis, Ties
-from rrn.updates import SharedLayerUpdate, State
+from rrn.nn.messages import GroupMessage
+from rrn.nn.readouts import DotReadout
+from rrn.nn.updates import SharedLayerUpdate, State
+from rrn.training.growing import widen
+from rrn.training.tying import Axis, Ties
 
 PLACES = 32
 """Problems worked on at a time."""
@@ -144,7 +144,7 @@ class Solver:
             max_steps: steps of one start.
             starts: how often to begin; all but the first, clean one get noise on the way.
             noise: its standard deviation.
-            guess: let a network that ``refutes`` guess after some steps, and take guesses back: see `rrn.guessing`.
+            guess: let a network that ``refutes`` search: see `rrn.inference.search`.
             places: problems worked on at a time.
             seed: of the noise.
             progress: told how many more problems are done.
@@ -183,7 +183,7 @@ class Solver:
 
 
 class _Work:
-    """Problems as `rrn.places.Work`: finished when the answer breaks no rule."""
+    """Problems as `rrn.inference.places.Work`: finished when the answer breaks no rule."""
 
     guide: Searches | None = None
 
@@ -336,7 +336,7 @@ class CandidateNetwork(Resumable):
         ]
 
     def widened(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The weights of a narrower network of this kind, in the midst of this one's own: see `rrn.growing.widen`."""
+        """The weights of a narrower network of this kind, widened: see `rrn.training.growing`."""
         update, second = cast(SharedLayerUpdate, self.rrn.update), weights.get("rrn.update.second")
         if second is None or second.shape == update.second.shape:
             return weights

@@ -10,8 +10,8 @@ from torch import Tensor
 from rrn.constraints.declaring import Problem
 from rrn.constraints.solving import Batch, Solver, enter, make_network, run
 from rrn.errors import InputError
+from rrn.inference.places import NOISE, Places
 from rrn.network import RRN
-from rrn.places import NOISE, Places
 from rrn.training.curriculum import Easing
 from rrn.training.optimizing import Average
 
@@ -63,8 +63,8 @@ def fit(
         noise: standard deviation of the noise that a tenth of the segments begin with.
         wrong: the share of problems of which something false is given as well. Nothing solves them, and the network
             learns to say so: all logits of their groups of the first kind become negative. Then it can guess, and see
-            which guesses were wrong: see `rrn.guessing`. Only where that kind decides.
-        hidden, message_width, layer_width: of the network, see `rrn.updates.SharedLayerUpdate`.
+            which guesses were wrong: see `rrn.inference.search`. Only where that kind decides.
+        hidden, message_width, layer_width: of the network, see `rrn.nn.updates.SharedLayerUpdate`.
         seed: of the problems, the weights and the noise.
         progress: told the update, the share of extra givens and that of problems solved, after every update.
     """

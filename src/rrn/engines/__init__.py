@@ -29,7 +29,7 @@ from rrn.engines.edges import Edges
 from rrn.engines.engine import Engine, Plain
 from rrn.engines.groups import Groups
 from rrn.errors import InputError
-from rrn.updates import State
+from rrn.nn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from rrn.engines import threads
 from rrn.engines.engine import differentiable_gradients, if_recorded
 from rrn.graphs import NeighbourTable
-from rrn.readouts import NodeReadout
-from rrn.updates import State
+from rrn.nn.readouts import NodeReadout
+from rrn.nn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rrn.compiled import COMPILED
+from rrn._compat import COMPILED
 from rrn.engines import apart, fused, lstm, passes, threads
 from rrn.engines.engine import Engine, differentiable_gradients, if_recorded, on_a_cpu
 from rrn.graphs import EdgeList, Graph, NeighbourTable
-from rrn.messages import Layers, MLPMessage, hidden_sums
-from rrn.readouts import Outputs, stack
-from rrn.updates import State
+from rrn.nn.messages import Layers, MLPMessage, hidden_sums
+from rrn.nn.readouts import Outputs, stack
+from rrn.nn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
@@ -37,7 +37,7 @@ class MessageEngine(Engine):
 
     @abstractmethod
     def sums(self, source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Tensor:
-        """As `rrn.messages.hidden_sums`."""
+        """As `rrn.nn.messages.hidden_sums`."""
 
     def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
         """On several threads, where the graphs fall apart into parts for them."""

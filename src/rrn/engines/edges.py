@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rrn.compiled import COMPILED, compiled
+from rrn._compat import COMPILED, compiled
 from rrn.engines.chunked import MessageEngine
 from rrn.engines.engine import differentiable_gradients, on_a_cpu
 from rrn.graphs import Graph
-from rrn.messages import Layers, MLPMessage, hidden_sums
-from rrn.updates import State
+from rrn.nn.messages import Layers, MLPMessage, hidden_sums
+from rrn.nn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rrn.readouts import Outputs, stack
-from rrn.updates import State
+from rrn.nn.readouts import Outputs, stack
+from rrn.nn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared

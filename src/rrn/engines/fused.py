@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rrn.compiled import compiled
+from rrn._compat import compiled
 
 
 @compiled

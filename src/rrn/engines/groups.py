@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rrn.compiled import COMPILED, compiled
+from rrn._compat import COMPILED, compiled
 from rrn.engines.engine import Engine, differentiable_gradients, on_a_cpu
 from rrn.graphs import Groups as GroupsGraph
-from rrn.messages import GroupMessage
-from rrn.readouts import DotReadout, Outputs
-from rrn.updates import LARGEST, SharedLayerUpdate, State
+from rrn.nn.messages import GroupMessage
+from rrn.nn.readouts import DotReadout, Outputs
+from rrn.nn.updates import LARGEST, SharedLayerUpdate, State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared

@@ -12,12 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rrn.compiled import COMPILED, compiled
+from rrn._compat import COMPILED, compiled
 from rrn.engines import threads
 from rrn.engines.engine import differentiable_gradients
 from rrn.graphs import Graph
-from rrn.messages import MLPMessage
-from rrn.updates import LSTMUpdate, State, Update, lstm
+from rrn.nn.messages import MLPMessage
+from rrn.nn.updates import LSTMUpdate, State, Update, lstm
 
 
 def fits(update: Update) -> TypeGuard[LSTMUpdate]:

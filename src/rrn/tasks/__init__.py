@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rrn.errors import InputError
-from rrn.presets import Preset
+from rrn.training.presets import Preset
 
 if TYPE_CHECKING:
     from torch import nn

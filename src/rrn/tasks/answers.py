@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from rrn.readouts import answer_of
+from rrn.nn.readouts import answer_of
 from rrn.training.experiment import Batch
 
 

@@ -17,7 +17,7 @@ from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
 from rrn.errors import InputError, blaming
-from rrn.storage import write_atomically
+from rrn.io.files import write_atomically
 
 KEPT = 2
 """Checkpoints kept in a run folder."""

@@ -5,9 +5,9 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from rrn.presets import CurriculumPreset
-from rrn.readouts import answer_of
+from rrn.nn.readouts import answer_of
 from rrn.training.experiment import Batch, Carry, Experiment
+from rrn.training.presets import CurriculumPreset
 
 MEMORY = 0.95
 """Share of the running accuracy that an update leaves unchanged."""

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.growing import grow_into
-from rrn.losses import step_losses
-from rrn.presets import Preset
-from rrn.readouts import answer_of
+from rrn.nn.losses import step_losses
+from rrn.nn.readouts import answer_of
+from rrn.nn.updates import State
+from rrn.training.growing import grow_into
 from rrn.training.optimizing import make_optimizer
-from rrn.tying import Ties, tie
-from rrn.updates import State
+from rrn.training.presets import Preset
+from rrn.training.tying import Ties, tie
 
 P = TypeVar("P", bound=Preset)
 Batch = dict[str, Tensor]
@@ -74,14 +74,14 @@ class Experiment(ABC, Generic[P]):
         return optimizer
 
     def start_from(self, network: nn.Module, weights: Mapping[str, Tensor]) -> None:
-        """Put the weights of --start-from into a new network; it may be larger than theirs: see `rrn.growing`."""
+        """Put the weights of --start-from into a new network; it may be larger (`rrn.training.growing`)."""
         grow_into(network, weights)
 
     without_ties = ""
     """The flag that leaves `ties` out."""
 
     def ties(self, network: nn.Module) -> list[Ties]:
-        """Which of its weights training keeps equal: see `rrn.tying`."""
+        """Which of its weights training keeps equal: see `rrn.training.tying`."""
         return []
 
     @abstractmethod

@@ -6,7 +6,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from rrn.presets import Preset
+from rrn.training.presets import Preset
 
 
 def make_optimizer(network: nn.Module, preset: Preset) -> torch.optim.Optimizer:

@@ -16,8 +16,7 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
-from rrn.errors import Failure, InputError, shorten
-from rrn.hints import needs_extra
+from rrn.errors import Failure, InputError, needs_extra, shorten
 
 Accelerator = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["32", "bf16"]

@@ -1,7 +1,7 @@
 """Training in slots: each place of the batch holds a problem until the network has solved it, or has failed to in time.
 
 So a batch, and the state it has reached, are carried on from update to update, and the network learns from deep states
-at the cost of a segment per update. What can be set is in `rrn.presets.SlotPreset`; without ``slot_steps`` an
+at the cost of a segment per update. What can be set is in `rrn.training.presets.SlotPreset`; without ``slot_steps`` an
 experiment of this kind trains on a new batch every ``steps``, as any other.
 """
 
@@ -15,12 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.losses import IGNORE, step_losses, winners
-from rrn.places import Places, Resumable
-from rrn.presets import SlotPreset
+from rrn.inference.places import Places, Resumable
+from rrn.nn.losses import IGNORE, step_losses, winners
 from rrn.training.curriculum import Easing
 from rrn.training.experiment import Batch, Carry, Experiment, Shard
-from rrn.tying import Ties
+from rrn.training.presets import SlotPreset
+from rrn.training.tying import Ties
 
 SHORTEST_LIFE = 8
 """With --lives: the fewest steps a problem stays."""

@@ -13,18 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rrn.errors import Failure, InputError, NotFiniteError, blaming
-from rrn.hints import needs_extra
-from rrn.memory import keep_freed_memory
-from rrn.presets import BUDGET_FIELDS, check_flags
-from rrn.pretrained import CONFIG, find_weights, read_weights, save_pretrained, settings
-from rrn.storage import locked, replacing_folder, write_atomically, write_json
+from rrn._compat import keep_freed_memory
+from rrn.errors import Failure, InputError, NotFiniteError, blaming, needs_extra
+from rrn.io.files import locked, replacing_folder, write_atomically, write_json
+from rrn.io.pretrained import CONFIG, find_weights, read_weights, save_pretrained, settings
+from rrn.nn.updates import State
 from rrn.training.checkpoints import find_checkpoint, read_checkpoint, save_checkpoint
 from rrn.training.display import Display
 from rrn.training.experiment import Carry, Experiment, Shard, seeded, whole_batches
 from rrn.training.optimizing import Average, learning_rate, load_optimizer, optimizer_tensors
+from rrn.training.presets import BUDGET_FIELDS, check_flags
 from rrn.training.processes import Accelerator, Lost, Precision, Processes
-from rrn.updates import State
 
 METRICS = "metrics.jsonl"
 

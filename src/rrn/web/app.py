@@ -14,11 +14,11 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from torch import nn
 
 import rrn
-from rrn.accuracy import ACCURACY
-from rrn.devices import find_device, host
 from rrn.errors import InputError
-from rrn.presets import Preset
-from rrn.pretrained import from_pretrained, shipped
+from rrn.inference.devices import find_device, host
+from rrn.io.pretrained import from_pretrained, shipped
+from rrn.tasks.accuracy import ACCURACY
+from rrn.training.presets import Preset
 from rrn.web import limits
 from rrn.web.guard import HEADERS, LOOPBACK, Guard, refusal
 from rrn.web.panels import PANELS
@@ -57,7 +57,7 @@ def create_app(
         weights: where each panel's weights are, by the panel's name. Unset: those of `PANELS` that ship.
         workers: threads that run networks. Unset: one per core.
         waiting: requests that may wait for one of them; more get 429.
-        device: where networks are computed: see `rrn.devices`.
+        device: where networks are computed: see `rrn.inference.devices`.
         hosts: the names that requests may call it by.
     """
     if weights is None:

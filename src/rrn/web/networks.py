@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
-from rrn.export import Program, export_program
 from rrn.graphs import CompleteGraphs, PackedGraphs
-from rrn.readouts import answer_of
+from rrn.io.export import Program, export_program
+from rrn.nn.readouts import answer_of
 from rrn.tasks.babi.data import MIN_WIDTH
 from rrn.tasks.babi.model import RolesNetwork
 from rrn.tasks.sudoku.export import step_program

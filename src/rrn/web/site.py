@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import tyro
 
-from rrn.accuracy import ACCURACY
 from rrn.errors import InputError
-from rrn.export import write_onnx
-from rrn.pretrained import from_pretrained
+from rrn.io.export import write_onnx
+from rrn.io.pretrained import from_pretrained
+from rrn.tasks.accuracy import ACCURACY
 from rrn.tasks.babi import vocabulary
 from rrn.tasks.pretty_clevr import data as clevr
 from rrn.tasks.pretty_clevr.figures import PALETTE, outline

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rrn.errors import InputError
-from rrn.storage import write_dataset
+from rrn.io.datasets import write_dataset
 from rrn.tasks.ages import data
 from rrn.tasks.ages.data import (
     AGES,

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn import tasks
-from rrn.readouts import Outputs, answer_of
+from rrn.nn.readouts import Outputs, answer_of
 from rrn.tasks.ages import data
 from rrn.tasks.ages.data import AGES, PERSONS, Questions, sample
 from rrn.tasks.ages.experiment import AgesExperiment, make

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from rrn import tasks
 from rrn.errors import InputError
-from rrn.pretrained import from_pretrained, save_pretrained
+from rrn.io.pretrained import from_pretrained, save_pretrained
 from rrn.tasks.babi.data import EndlessQuestions, write_babi
 from rrn.tasks.babi.evaluate import Options, evaluate, tables, wrong_by_step
 from rrn.tasks.babi.figures import draw_result

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from rrn import tasks
 from rrn.errors import InputError
 from rrn.graphs import complete_edges
-from rrn.readouts import answer_of
+from rrn.nn.readouts import answer_of
 from rrn.tasks.babi.data import EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.model import (
     POINTS,

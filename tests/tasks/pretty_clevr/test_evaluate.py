@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from rrn import tasks
 from rrn.errors import InputError
-from rrn.pretrained import from_pretrained, shipped
+from rrn.io.pretrained import from_pretrained, shipped
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.evaluate import Options, evaluate, right_by_step, tables
 from rrn.tasks.pretty_clevr.figures import draw_result

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from rrn import tasks
-from rrn.pretrained import from_pretrained
-from rrn.readouts import Outputs
+from rrn.io.pretrained import from_pretrained
+from rrn.nn.readouts import Outputs
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.experiment import PrettyClevrExperiment
 from rrn.tasks.pretty_clevr.presets import PaperPreset, PrettyClevrPreset

@@ -5,7 +5,7 @@ import torch
 from rrn import tasks
 from rrn.errors import InputError
 from rrn.graphs import CompleteGraphs, EdgeList
-from rrn.readouts import answer_of
+from rrn.nn.readouts import answer_of
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.model import ChoosingMessage, as_batch, build, distances, nearness
 

@@ -6,8 +6,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-import rrn.compiled
-import rrn.integers
+import rrn._compat
+import rrn.tasks.sudoku.exact.integers
 from rrn.tasks.sudoku.exact import bitboards, generate
 
 
@@ -23,8 +23,12 @@ def plain_bitboards() -> ModuleType:
     """The bit masks as they load where numba is not installed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "numba", None)
-        patch.setitem(sys.modules, "rrn.compiled", _load("plain_compiled", rrn.compiled.__file__))
-        patch.setitem(sys.modules, "rrn.integers", _load("plain_integers", rrn.integers.__file__))
+        patch.setitem(sys.modules, "rrn._compat", _load("plain_compiled", rrn._compat.__file__))
+        patch.setitem(
+            sys.modules,
+            "rrn.tasks.sudoku.exact.integers",
+            _load("plain_integers", rrn.tasks.sudoku.exact.integers.__file__),
+        )
         module = _load("plain_bitboards", bitboards.__file__)
     assert isinstance(module.integers(1), list)
     return module

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rrn.errors import InputError
-from rrn.storage import split_apart
+from rrn.io.datasets import split_apart
 from rrn.tasks.sudoku import data
 from rrn.tasks.sudoku.data import (
     add_givens,

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from rrn import tasks
 from rrn.errors import InputError
-from rrn.pretrained import from_pretrained
+from rrn.io.pretrained import from_pretrained
+from rrn.nn.updates import State
 from rrn.tasks.sudoku import experiment as room
 from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.experiment import SudokuExperiment
@@ -21,7 +22,6 @@ from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.checkpoints import load_checkpoint
 from rrn.training.experiment import Carry, Shard, seeded
 from rrn.training.trainer import train
-from rrn.updates import State
 
 TINY = CandidatesPreset(
     name="tiny",

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from rrn.errors import InputError
-from rrn.pretrained import from_pretrained
+from rrn.io.pretrained import from_pretrained
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.export import Step
 from rrn.tasks.sudoku.files import parse_puzzle

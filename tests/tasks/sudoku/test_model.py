@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rrn import engines, tasks
-from rrn.compiled import COMPILED
+from rrn._compat import COMPILED
 from rrn.constraints.solving import open_graph
 from rrn.errors import InputError
 from rrn.tasks.sudoku.exact import generate

@@ -9,18 +9,18 @@ from torch import Tensor, nn
 
 import rrn.tasks.sudoku
 from rrn import engines
-from rrn.compiled import COMPILED
+from rrn._compat import COMPILED
 from rrn.errors import InputError
-from rrn.guessing import FIRST_GUESS
-from rrn.places import NOISE_EVERY, STRIDE
-from rrn.pretrained import from_pretrained
+from rrn.inference.places import NOISE_EVERY, STRIDE
+from rrn.inference.search import FIRST_GUESS
+from rrn.io.pretrained import from_pretrained
+from rrn.nn.updates import State
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, is_solved, solves
 from rrn.tasks.sudoku.model import CandidateSudoku
 from rrn.tasks.sudoku.predict import RESTARTS, answers_by_step, solve
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.tasks.sudoku.settings import CandidatesPreset
-from rrn.updates import State
 
 Puzzles = tuple[np.ndarray, np.ndarray]
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from rrn.errors import InputError
-from rrn.losses import winners
+from rrn.nn.losses import winners
 from rrn.tasks import find_preset
 from rrn.tasks.sudoku.experiment import SudokuExperiment
 from rrn.training.experiment import Carry, Shard

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rrn.compiled import COMPILED
+from rrn._compat import COMPILED
 from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.grid import is_solved, places, solves
 from rrn.tasks.sudoku.symmetry import Symmetries, draw_relabellings, draw_symmetries, fingerprints, random_symmetry

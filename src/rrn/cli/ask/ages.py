@@ -10,7 +10,7 @@ from rich.table import Table
 
 from rrn.cli.options import parse, print_json
 from rrn.errors import counted
-from rrn.presets import Seed, Steps
+from rrn.training.presets import Seed, Steps
 
 EXAMPLE = (
     "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 years younger than Bob. Dan is 31 years older than Cleo. "
@@ -38,8 +38,8 @@ class Options:
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn ask ages", "Ask how old somebody is. Facts look like: " + EXAMPLE)
     story = options.story or (EXAMPLE if sys.stdin.isatty() else sys.stdin.read())
-    from rrn.devices import find_device, host
-    from rrn.pretrained import from_pretrained
+    from rrn.inference.devices import find_device, host
+    from rrn.io.pretrained import from_pretrained
     from rrn.tasks.ages.predict import parse as read
     from rrn.tasks.ages.predict import predict
 

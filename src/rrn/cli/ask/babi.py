@@ -11,9 +11,9 @@ from rich.text import Text
 
 from rrn.cli.options import parse, print_json
 from rrn.errors import InputError
-from rrn.presets import Steps
 from rrn.tasks.babi.presets import ASKED
 from rrn.tasks.babi.vocabulary import NOT_TOLD, UNKNOWN_ID
+from rrn.training.presets import Steps
 
 if TYPE_CHECKING:
     from rrn.tasks.babi.predict import Asked
@@ -73,8 +73,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _asked(options: Options, asked: "Asked") -> "Trace":
-    from rrn.devices import find_device, host
-    from rrn.pretrained import from_pretrained
+    from rrn.inference.devices import find_device, host
+    from rrn.io.pretrained import from_pretrained
     from rrn.tasks.babi.predict import predict
     from rrn.tasks.babi.presets import BabiPreset
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rrn.cli.options import parse, print_json
-from rrn.presets import Range, Seed, Steps
+from rrn.training.presets import Range, Seed, Steps
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ def main(arguments: list[str]) -> int:
     options = parse(
         Options, arguments, "rrn ask pretty-clevr", "Ask where some jumps to the nearest unvisited object lead."
     )
-    from rrn.devices import find_device, host
-    from rrn.pretrained import from_pretrained
+    from rrn.inference.devices import find_device, host
+    from rrn.io.pretrained import from_pretrained
     from rrn.tasks.pretty_clevr import data
     from rrn.tasks.pretty_clevr.figures import draw_question
     from rrn.tasks.pretty_clevr.predict import parse as read

@@ -7,7 +7,7 @@ from typing import Literal
 
 from rrn.cli.options import parse, print_json
 from rrn.errors import counted
-from rrn.presets import Count, Seed
+from rrn.training.presets import Count, Seed
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Annotated
 from rrn.cli.options import parse, print_json
 from rrn.cli.progress import progress_bars
 from rrn.errors import counted
-from rrn.presets import Range, Seed
+from rrn.training.presets import Range, Seed
 
 Questions = Annotated[int, Range(least=0, most=10**9)]
 

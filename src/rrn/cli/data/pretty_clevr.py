@@ -7,7 +7,7 @@ from typing import Annotated
 
 from rrn.cli.options import parse, print_json
 from rrn.cli.progress import progress_bars
-from rrn.presets import Count, Range, Seed
+from rrn.training.presets import Count, Range, Seed
 
 SHEET = 12
 """Scenes on a contact sheet."""

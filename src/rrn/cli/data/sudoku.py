@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from rrn._compat import COMPILED
 from rrn.cli.options import parse, print_json
 from rrn.cli.progress import progress_bars
-from rrn.compiled import COMPILED
-from rrn.hints import DISTRIBUTION, command
-from rrn.presets import Count, Needs, Range, Seed
+from rrn.errors import DISTRIBUTION, command
+from rrn.training.presets import Count, Needs, Range, Seed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,9 +93,9 @@ def main(arguments: list[str]) -> int:
             file=sys.stderr,
         )
     if options.figure:
-        from rrn.figures import draw_counts
         from rrn.tasks.sudoku.exact import count_guesses
         from rrn.tasks.sudoku.files import read_puzzles
+        from rrn.viewing.plots import draw_counts
 
         guesses = {out.name: count_guesses(read_puzzles(out).puzzles), **beside}
         draw_counts(guesses, options.figure, "guesses of the exact solver", "puzzles")
@@ -109,9 +109,9 @@ def _guesses_beside(options: Options) -> "dict[str, np.ndarray]":
     """What is drawn beside the hard puzzles; read first, so that what is missing is missed before the search."""
     import numpy as np
 
-    from rrn.figures import check_drawing
     from rrn.tasks.sudoku.exact import count_guesses, generate
     from rrn.tasks.sudoku.files import read_puzzles
+    from rrn.viewing.plots import check_drawing
 
     check_drawing(options.figure, ".png")
     guesses = {f"{DRAWN:,} generated": count_guesses(generate(DRAWN, np.random.default_rng(0))[0])}

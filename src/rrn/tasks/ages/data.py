@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.storage import expected_array, read_dataset, write_dataset
+from rrn.io.datasets import expected_array, read_dataset, write_dataset
 
 PERSONS = 8
 AGES = 100

@@ -8,10 +8,10 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import counted
-from rrn.evaluation import EvaluateOptions, in_parts, step_list
-from rrn.presets import Preset
 from rrn.tasks.ages.data import AGES, PERSONS, Questions, held_out_questions, read_questions
 from rrn.tasks.ages.predict import probabilities
+from rrn.tasks.evaluation import EvaluateOptions, in_parts, step_list
+from rrn.training.presets import Preset
 
 QUESTIONS = 20_000
 CHUNK = 500

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rrn.losses import mean_when_due
-from rrn.readouts import Outputs, answer_of
+from rrn.nn.losses import mean_when_due
+from rrn.nn.readouts import Outputs, answer_of
 from rrn.tasks.ages import data
 from rrn.tasks.ages.evaluate import right_by_step
 from rrn.tasks.ages.model import as_batch, build

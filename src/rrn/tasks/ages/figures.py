@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rrn.figures import name_lines, plot_lines, pyplot, save, turned
+from rrn.viewing.plots import name_lines, plot_lines, pyplot, save, turned
 
 
 def draw_result(result: dict[str, Any], path: Path) -> None:

@@ -7,14 +7,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.graphs import CompleteGraphs, Graph
-from rrn.layers import Product
-from rrn.messages import GatedMessage
 from rrn.network import RRN
-from rrn.readouts import Outputs, Readout
+from rrn.nn.layers import Product
+from rrn.nn.messages import GatedMessage
+from rrn.nn.readouts import Outputs, Readout
+from rrn.nn.updates import ResidualUpdate, State
 from rrn.tasks.ages.data import AGES, PERSONS, Questions
 from rrn.tasks.ages.presets import AgesPreset, BeliefsPreset, PaperAgesPreset, TurningPreset
 from rrn.training.experiment import Batch
-from rrn.updates import ResidualUpdate, State
 
 FREQUENCIES = (1, 2, 5, 10, 20, 25, 33, 41)
 """Turns of the circle that a hundred years make. The fast ones tell neighbours apart, the slow ones tell decades."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rrn.presets import PAPERS_OPTIMIZER, CurriculumPreset, Dropped, Needs, Range, Weight, Width
+from rrn.training.presets import PAPERS_OPTIMIZER, CurriculumPreset, Dropped, Needs, Range, Weight, Width
 
 LAST_LEVEL = 13
 

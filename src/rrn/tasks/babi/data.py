@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.storage import SIDECAR, write_atomically, write_json
+from rrn.io.datasets import SIDECAR
+from rrn.io.files import write_atomically, write_json
 from rrn.tasks.babi.generator import GENERATOR_VERSION, generate_stories
 from rrn.tasks.babi.limits import widened
 from rrn.tasks.babi.reader import SPLITS

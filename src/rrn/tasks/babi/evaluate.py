@@ -10,9 +10,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from rrn.errors import InputError, counted
-from rrn.evaluation import EvaluateOptions, step_list
-from rrn.presets import Range
-from rrn.pretrained import from_pretrained, read_config
+from rrn.io.pretrained import from_pretrained, read_config
 from rrn.tasks.answers import answer_logits
 from rrn.tasks.babi.data import Batch, EncodedQuestions, EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.model import as_batch
@@ -20,6 +18,8 @@ from rrn.tasks.babi.presets import BabiPreset, MemN2NPreset, PaperPreset, RolesP
 from rrn.tasks.babi.reader import read_babi
 from rrn.tasks.babi.stories import TASKS
 from rrn.tasks.babi.vocabulary import UNKNOWN_ID
+from rrn.tasks.evaluation import EvaluateOptions, step_list
+from rrn.training.presets import Range
 
 QUESTIONS = 1000
 """Generated questions of each task, where no files are given."""

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.readouts import Outputs, answer_of
+from rrn.nn.readouts import Outputs, answer_of
 from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.evaluate import wrong_by_step
 from rrn.tasks.babi.model import POINTERS, as_batch, build

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from rrn.figures import pyplot, save
 from rrn.tasks.babi.evaluate import FAILED, NAMES
+from rrn.viewing.plots import pyplot, save
 
 
 def draw_result(result: dict[str, Any], path: Path) -> None:

@@ -10,16 +10,16 @@ from torch import Tensor, nn
 
 from rrn.errors import InputError
 from rrn.graphs import EdgeList, Graph, PackedGraphs
-from rrn.layers import Product
-from rrn.messages import AttentionMessage
 from rrn.network import RRN
-from rrn.readouts import Outputs, Readout
+from rrn.nn.layers import Product
+from rrn.nn.messages import AttentionMessage
+from rrn.nn.readouts import Outputs, Readout
+from rrn.nn.updates import ResidualUpdate, State
 from rrn.tasks.babi.data import MIN_WIDTH, SentenceTable
 from rrn.tasks.babi.data import Batch as Questions
 from rrn.tasks.babi.presets import BabiPreset, EntNetPreset, LSTMPreset, MemN2NPreset, PaperPreset, RolesPreset
 from rrn.tasks.babi.vocabulary import WORDS
 from rrn.training.experiment import Batch
-from rrn.updates import ResidualUpdate, State
 
 POINTERS = 3
 """Supporting facts that the roles network points at one by one. Most questions have no more."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rrn.presets import PAPERS_OPTIMIZER, Dropped, Needs, Preset, Range, Share, Weight, Width
+from rrn.training.presets import PAPERS_OPTIMIZER, Dropped, Needs, Preset, Range, Share, Weight, Width
 
 Few = Annotated[int, Range(least=1, most=64)]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from rrn.errors import InputError, blaming, quote, shorten
-from rrn.storage import read_bytes
+from rrn.io.files import read_bytes
 from rrn.tasks.babi.stories import TASKS, Question, Story
 
 SPLITS = ("train", "valid", "test")

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.storage import SIDECAR, expected_array, read_dataset, write_dataset
+from rrn.io.datasets import SIDECAR, expected_array, read_dataset, write_dataset
 
 COLOURS = ("red", "orange", "yellow", "green", "cyan", "blue", "purple", "black")
 SHAPES = ("circle", "square", "triangle", "diamond", "plus", "cross", "star", "heart")

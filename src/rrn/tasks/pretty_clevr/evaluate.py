@@ -9,11 +9,11 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.evaluation import EvaluateOptions, in_parts, step_list
-from rrn.presets import Preset
-from rrn.pretrained import from_pretrained, read_config
+from rrn.io.pretrained import from_pretrained, read_config
+from rrn.tasks.evaluation import EvaluateOptions, in_parts, step_list
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.predict import probabilities
+from rrn.training.presets import Preset
 
 CHUNK = 1_000
 

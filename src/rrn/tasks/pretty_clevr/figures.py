@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrn.errors import InputError, blaming, counted
-from rrn.figures import name_lines, pillow, plot_lines, pyplot, save, turned
-from rrn.hints import needs_extra
-from rrn.storage import write_atomically
+from rrn.errors import InputError, blaming, counted, needs_extra
+from rrn.io.files import write_atomically
 from rrn.tasks.pretty_clevr.data import COLOURS, OBJECT_RADIUS, SHAPES, Scene, Scenes, describe_question
+from rrn.viewing.plots import name_lines, pillow, plot_lines, pyplot, save, turned
 
 PALETTE = ("#B40A10", "#E48A00", "#F8EC6E", "#00966B", "#9FE6FF", "#4038DC", "#9A58A6", "#262626")
 """In the order of `COLOURS`. Any two differ by a CIELAB distance of at least 25, also in simulated colour blindness

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from rrn.errors import InputError
 from rrn.graphs import CompleteGraphs, Graph
-from rrn.layers import MLP
-from rrn.messages import GatedMessage, Message
 from rrn.network import RRN
-from rrn.readouts import Outputs, Readout
+from rrn.nn.layers import MLP
+from rrn.nn.messages import GatedMessage, Message
+from rrn.nn.readouts import Outputs, Readout
+from rrn.nn.updates import ResidualUpdate, State
 from rrn.tasks.pretty_clevr.data import JUMPS, NAMES, OBJECTS, STARTS, Scenes, questions, walks
 from rrn.tasks.pretty_clevr.presets import (
     ChoosingPreset,
@@ -23,7 +24,6 @@ from rrn.tasks.pretty_clevr.presets import (
     WalkingPreset,
 )
 from rrn.training.experiment import Batch
-from rrn.updates import ResidualUpdate, State
 
 
 def as_batch(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -> Batch:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rrn.presets import CurriculumPreset, Dropped, Range, Share, Weight, Width
+from rrn.training.presets import CurriculumPreset, Dropped, Range, Share, Weight, Width
 
 
 @dataclass(frozen=True, kw_only=True)

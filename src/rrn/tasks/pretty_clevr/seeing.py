@@ -8,12 +8,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.graphs import CompleteGraphs
+from rrn.nn.updates import State
 from rrn.tasks.pretty_clevr.data import JUMPS, NAMES, OBJECT_RADIUS, OBJECTS, SHAPES
 from rrn.tasks.pretty_clevr.figures import PALETTE, outline
 from rrn.tasks.pretty_clevr.model import choosing_rrn, distances
 from rrn.tasks.pretty_clevr.presets import SeeingPreset
 from rrn.training.experiment import Batch
-from rrn.updates import State
 
 PIXELS = 64
 """Width and height of a picture."""

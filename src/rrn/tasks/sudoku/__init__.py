@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from rrn.lazy import lazily
+from rrn import _lazy_exports
 
 if TYPE_CHECKING:
     from rrn.tasks.sudoku.predict import Solved, solve
 
 __all__ = ["Solved", "solve"]
 
-__getattr__ = lazily("rrn.tasks.sudoku", {"Solved": "predict", "solve": "predict"})
+__getattr__ = _lazy_exports("rrn.tasks.sudoku", {"Solved": "predict", "solve": "predict"})

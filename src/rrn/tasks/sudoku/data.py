@@ -8,8 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rrn.errors import InputError, blaming
-from rrn.parallel import make_in_jobs
-from rrn.storage import check_table, expected_array, read_dataset, sha256_of, split_apart, write_dataset, write_table
+from rrn.io.datasets import (
+    check_table,
+    expected_array,
+    read_dataset,
+    sha256_of,
+    split_apart,
+    write_dataset,
+    write_table,
+)
+from rrn.tasks.parallel import make_in_jobs
 from rrn.tasks.sudoku.exact import GENERATOR_VERSION, generate, generate_hard
 from rrn.tasks.sudoku.files import Progress, read_puzzles
 from rrn.tasks.sudoku.grid import CELLS, grid_to_line
@@ -44,7 +52,7 @@ def read_pools(
     With a ``split_seed`` it is shuffled before. No part has a relative of another part's puzzle: puzzles count as
     relatives when any symmetry of Sudoku turns the solution of one into the solution of the other. That covers equal
     puzzles, puzzles equal up to digits, order of lines or transposition, and different puzzles of one grid, which
-    extra givens would make alike. See `rrn.storage.split_apart`.
+    extra givens would make alike. See `rrn.io.files.split_apart`.
     """
     pool = read_puzzles(pool_file, prove="all", skip_bad=skip_bad, processes=processes, progress=progress)
     grids, what = fingerprints(pool.solutions), f"{pool_file}: {len(pool.solutions)} puzzles"

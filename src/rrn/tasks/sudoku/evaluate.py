@@ -15,14 +15,14 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.evaluation import EvaluateOptions, by_starts, in_parts, restarts_of, step_list
-from rrn.presets import Preset, Range
+from rrn.tasks.evaluation import EvaluateOptions, by_starts, in_parts, restarts_of, step_list
 from rrn.tasks.sudoku.data import read_sets
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.model import CellSudoku
 from rrn.tasks.sudoku.predict import PLACES, answers_by_step, solve
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.training.presets import Preset, Range
 
 PER_GIVENS = 100
 OWN_SEED = 2018

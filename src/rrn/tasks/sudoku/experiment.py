@@ -10,10 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rrn.compiled import COMPILED
-from rrn.errors import InputError
-from rrn.hints import needs_extra
-from rrn.losses import IGNORE
+from rrn._compat import COMPILED
+from rrn.errors import InputError, needs_extra
+from rrn.nn.losses import IGNORE
 from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset
 from rrn.tasks.sudoku.data import PuzzleSet, add_givens
 from rrn.tasks.sudoku.exact import generate, generate_thin

@@ -1,4 +1,4 @@
-"""The Sudoku network as a program of its own: see `rrn.export`.
+"""The Sudoku network as a program of its own: see `rrn.io.export`.
 
 Inputs are ``puzzle``, digits (puzzles, 81) with 0 for empty, and for a step ``state_0`` (puzzles, 729, messages)
 and ``state_1`` (puzzles, 729, hidden), both zero at the start. ``outputs`` are the logits of the digits 1-9:
@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram
 
 from rrn.errors import InputError
-from rrn.export import Dimensions, Program, export_program
 from rrn.graphs import Groups
+from rrn.io.export import Dimensions, Program, export_program
+from rrn.nn.updates import State
 from rrn.tasks.sudoku.grid import candidate_groups
 from rrn.tasks.sudoku.model import CandidateSudoku
-from rrn.updates import State
 
 # What each kind of group is summed over, of the axes (puzzle, band, row, stack, column, digit, unit).
 _SUMMED = ((5,), (3, 4), (1, 2), (2, 4), (4,), (2,))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.figures import beside, check_drawing, font, gif, mark, name_lines, plot_lines, png, pyplot, save, stamp
-from rrn.storage import write_atomically
+from rrn.io.files import write_atomically
 from rrn.tasks.sudoku.grid import as_grids, clashes, solves
+from rrn.viewing.plots import beside, check_drawing, font, gif, mark, name_lines, plot_lines, png, pyplot, save, stamp
 
 CELL = 48
 """Pixels of a cell."""

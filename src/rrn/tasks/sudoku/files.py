@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.parallel import apply_in_jobs
-from rrn.storage import lines_of
+from rrn.io.files import lines_of
+from rrn.tasks.parallel import apply_in_jobs
 from rrn.tasks.sudoku.exact import solve_exactly
 from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, describe_clash, line_to_grid, solves
 from rrn.tasks.sudoku.text import Entry

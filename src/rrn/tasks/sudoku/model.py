@@ -9,16 +9,16 @@ from torch import Tensor, nn
 
 from rrn.constraints.solving import CandidateNetwork
 from rrn.graphs import NeighbourTable
-from rrn.guessing import known_logits
+from rrn.inference.search import known_logits
 from rrn.network import RRN
+from rrn.nn.updates import State
 from rrn.tasks.sudoku.baselines.presets import WholeGraphPreset
 from rrn.tasks.sudoku.declared import sudoku
 from rrn.tasks.sudoku.grid import USUAL, Box, box_of, neighbours, size_of
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.training.experiment import Batch
-from rrn.tying import Axis, Ties, ties_of
-from rrn.updates import State
+from rrn.training.tying import Axis, Ties, ties_of
 
 DIGIT_OF_ITS_OWN = 3.0
 """How much larger a digit's own unit is than others', at first, where digits are treated alike."""

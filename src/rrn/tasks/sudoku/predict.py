@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.guessing import GuessedBatch
-from rrn.parallel import in_threads
-from rrn.places import NOISE, BatchWork, Found, Kept, Places, think_through
+from rrn.inference.places import NOISE, BatchWork, Found, Kept, Places, think_through
+from rrn.inference.search import GuessedBatch
+from rrn.nn.updates import State
+from rrn.tasks.parallel import in_threads
 from rrn.tasks.sudoku.declared import sudoku
 from rrn.tasks.sudoku.files import parse_puzzle
 from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, size_of, solves
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
-from rrn.updates import State
 
 RESTARTS = 8
 PLACES = 32
@@ -72,7 +72,7 @@ def solve(
         restarts: starts with noise on the way for puzzles that the first, clean start did not solve.
         noise: its standard deviation.
         guess: let a network that was trained to (``--wrong``) guess after some steps, and take guesses back: see
-            `rrn.guessing`. Its further starts share what there is to search.
+            `rrn.inference.search`. Its further starts share what there is to search.
         weights: shipped weights, a folder or a hub id; or give a ``network``.
         trace: keep the probabilities of every step of the start that counts: the one that solved it, or the first.
         seed: of the noise.
@@ -113,7 +113,7 @@ def solve(
 
 def load(weights: str) -> PuzzleNetwork:
     """A network for Sudoku by the name of its weights."""
-    from rrn.pretrained import from_pretrained
+    from rrn.io.pretrained import from_pretrained
 
     return _for_puzzles(from_pretrained(weights, task="sudoku")[0])
 
@@ -134,7 +134,7 @@ def answers_by_step(network: nn.Module, puzzles: np.ndarray, steps: int) -> np.n
 
 
 class _Puzzles(BatchWork):
-    """Puzzles as `rrn.places.Work`: finished when the grid is a solution."""
+    """Puzzles as `rrn.inference.places.Work`: finished when the grid is a solution."""
 
     network: PuzzleNetwork
 

@@ -4,9 +4,9 @@
 from dataclasses import replace
 from typing import Any
 
-from rrn.presets import PAPERS_OPTIMIZER
 from rrn.tasks.sudoku.baselines import presets as baselines
 from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset
+from rrn.training.presets import PAPERS_OPTIMIZER
 
 KINDS = (CandidatesPreset, PaperPreset, *baselines.KINDS)
 """Each network's own settings."""

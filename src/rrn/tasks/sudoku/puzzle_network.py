@@ -4,9 +4,9 @@ from abc import abstractmethod
 
 from torch import Tensor
 
-from rrn.places import Resumable
+from rrn.inference.places import Resumable
+from rrn.nn.updates import State
 from rrn.training.experiment import Batch
-from rrn.updates import State
 
 
 class PuzzleNetwork(Resumable):

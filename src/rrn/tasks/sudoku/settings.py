@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rrn.presets import Needs, Range, Share, SlotPreset, Weight, Width
+from rrn.training.presets import Needs, Range, Share, SlotPreset, Weight, Width
 
 Givens = Annotated[tuple[int, int], Range(least=0, most=81, rising=True)]
 DigitUnits = Annotated[int, Range(least=0, most=10_000)]
@@ -58,7 +58,8 @@ class CandidatesPreset(SudokuPreset):
     """Training keeps weights equal that exchanging rows and columns maps onto each other."""
     wrong: Share = 0.0
     """The share of puzzles that get a wrong digit, so that nothing solves them. The network learns to say so: besides
-    the digits a cell has the class "none", whose logit is always zero. Then it can search: see `rrn.guessing`."""
+    the digits a cell has the class "none", whose logit is always zero. Then it can search
+    (`rrn.inference.search`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrn.integers import mix
+from rrn.tasks.sudoku.exact.integers import mix
 from rrn.tasks.sudoku.grid import as_grids
 
 

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 from torch import nn
 
-from rrn.presets import Preset
 from rrn.tasks.ages.predict import parse, predict
+from rrn.training.presets import Preset
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed, Step, Steps, best_guesses
 from rrn.web.pool import Pool, answer

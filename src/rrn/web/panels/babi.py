@@ -11,12 +11,12 @@ from pydantic import BaseModel, Field
 from torch import nn
 
 from rrn.errors import InputError
-from rrn.presets import Preset
 from rrn.tasks.babi.generator import generate_stories
 from rrn.tasks.babi.limits import everyday_story
 from rrn.tasks.babi.predict import predict, understood
 from rrn.tasks.babi.stories import TASKS
 from rrn.tasks.babi.vocabulary import GROUPS, NOT_TOLD, READ_AS, UNKNOWN_ID, split_sentences, written
+from rrn.training.presets import Preset
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Step, Steps, best_guesses
 from rrn.web.pool import Pool, answer

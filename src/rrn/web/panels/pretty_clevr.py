@@ -7,10 +7,10 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, Field
 from torch import nn
 
-from rrn.presets import Preset
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.figures import PALETTE, outline
 from rrn.tasks.pretty_clevr.predict import parse, predict, scene_of
+from rrn.training.presets import Preset
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed, Step, Steps, best_guesses
 from rrn.web.pool import Pool, answer

@@ -8,13 +8,13 @@ from pydantic import BaseModel, Field
 from torch import nn
 
 from rrn.errors import InputError
-from rrn.presets import Preset
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import CELLS, describe_clash, grid_to_line, line_to_grid
 from rrn.tasks.sudoku.heard import GROUPS, heard
 from rrn.tasks.sudoku.outcome import work_out
 from rrn.tasks.sudoku.predict import solve
 from rrn.tasks.sudoku.text import entries
+from rrn.training.presets import Preset
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed
 from rrn.web.pool import Pool, answer

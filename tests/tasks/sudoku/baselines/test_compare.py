@@ -6,7 +6,7 @@ import torch
 
 from rrn import tasks
 from rrn.errors import InputError
-from rrn.pretrained import from_pretrained
+from rrn.io.pretrained import from_pretrained
 from rrn.tasks.sudoku.baselines import compare
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.predict import answers_by_step

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rrn.compiled import COMPILED
+from rrn._compat import COMPILED
 from rrn.errors import InputError
 from rrn.tasks.sudoku import exact
 from rrn.tasks.sudoku.exact import count_guesses, count_solutions, generate, generate_hard, generate_thin, solve_exactly

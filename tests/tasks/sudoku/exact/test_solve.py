@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from pysat.solvers import Cadical153
 
-from rrn.compiled import COMPILED
+from rrn._compat import COMPILED
 from rrn.tasks.sudoku import exact
 from rrn.tasks.sudoku.exact import UNKNOWN, count_guesses, count_solutions, generate, solve_exactly
 from rrn.tasks.sudoku.files import read_puzzles

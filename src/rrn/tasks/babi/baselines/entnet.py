@@ -4,12 +4,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rrn.nn.updates import State
 from rrn.tasks.babi.data import MIN_WIDTH
 from rrn.tasks.babi.model import distinct_sentences
 from rrn.tasks.babi.presets import EntNetPreset
 from rrn.tasks.babi.vocabulary import WORDS
 from rrn.training.experiment import Batch
-from rrn.updates import State
 
 
 class EntNet(nn.Module):

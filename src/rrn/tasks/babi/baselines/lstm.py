@@ -3,10 +3,10 @@
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from rrn.nn.updates import State
 from rrn.tasks.babi.presets import LSTMPreset
 from rrn.tasks.babi.vocabulary import WORDS
 from rrn.training.experiment import Batch
-from rrn.updates import State
 
 
 class StoryLSTM(nn.Module):

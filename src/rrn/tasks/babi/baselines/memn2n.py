@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor, nn
 
+from rrn.nn.updates import State
 from rrn.tasks.babi.model import distinct_sentences
 from rrn.tasks.babi.presets import MemN2NPreset
 from rrn.tasks.babi.vocabulary import WORDS
 from rrn.training.experiment import Batch
-from rrn.updates import State
 
 
 class MemN2N(nn.Module):

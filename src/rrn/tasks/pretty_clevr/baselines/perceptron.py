@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor, nn
 
-from rrn.layers import MLP
+from rrn.nn.layers import MLP
+from rrn.nn.updates import State
 from rrn.tasks.pretty_clevr.data import JUMPS, NAMES, OBJECTS, STARTS
 from rrn.tasks.pretty_clevr.model import distances, object_features, question_features
 from rrn.tasks.pretty_clevr.presets import PerceptronPreset
 from rrn.training.experiment import Batch
-from rrn.updates import State
 
 
 class Perceptron(nn.Module):

@@ -14,11 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rrn.compiled import COMPILED, compiled
+from rrn._compat import COMPILED, compiled
+from rrn.nn.updates import State, normal_like
 from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU, FactorGraph, fill_most_probable, given_digits
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
-from rrn.updates import State, normal_like
 
 NEVER = float("-inf")
 UNITS_AT_A_TIME = 512

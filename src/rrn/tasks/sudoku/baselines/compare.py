@@ -14,13 +14,13 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.figures import pyplot, save
-from rrn.pretrained import from_pretrained, read_config
+from rrn.io.pretrained import from_pretrained, read_config
 from rrn.tasks.sudoku.baselines.belief_propagation import BeliefPropagation, ModifiedBeliefPropagation
 from rrn.tasks.sudoku.data import add_givens
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.predict import solve
+from rrn.viewing.plots import pyplot, save
 
 PUZZLES, SEED = 1000, 2018
 STEPS = (1, 8, 16, 32, 64, 128, 250)

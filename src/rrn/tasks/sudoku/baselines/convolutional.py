@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from rrn.nn.updates import State
 from rrn.tasks.sudoku.baselines.factor_graph import fill_most_probable, given_digits
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
-from rrn.tying import Axis, Ties, draw_tied, ties_of
-from rrn.updates import State
+from rrn.training.tying import Axis, Ties, draw_tied, ties_of
 
 LAYERS = 10
 FILLED = 30.0

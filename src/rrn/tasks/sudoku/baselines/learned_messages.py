@@ -9,11 +9,11 @@ unit to a cell come from a network instead of a sum over permutations::
 import torch
 from torch import Tensor, nn
 
-from rrn.layers import MLP
+from rrn.nn.layers import MLP
+from rrn.nn.updates import State, normal_like
 from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU, given_digits
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
-from rrn.updates import State, normal_like
 
 CERTAIN = 30.0
 """Added to the logit of a given digit."""

@@ -1,6 +1,6 @@
 """The usual Sudoku, 9 x 9, searched with bit masks: compiled where numba is installed, plain Python where it is not.
 
-Both run this same source and give the same bytes: see `rrn.integers`.
+Both run this same source and give the same bytes: see `rrn.tasks.sudoku.exact.integers`.
 
 The representation: for each digit d and each band b of three rows, ``candidates[3 * d + b]`` has 27 bits, one per cell
 of the band (bit 9 * row + column), set while the digit is still possible there. In these masks a digit's places in a
@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from rrn.compiled import compiled
+from rrn._compat import compiled
 from rrn.constraints.search import UNKNOWN
-from rrn.integers import UNLIMITED, count_bits, draw, integers, nth_bit, shuffle, table
+from rrn.tasks.sudoku.exact.integers import UNLIMITED, count_bits, draw, integers, nth_bit, shuffle, table
 
 BAND = (1 << 27) - 1
 ROW = (1 << 9) - 1

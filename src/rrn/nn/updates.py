@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.layers import MLP, Product, linear
+from rrn.nn.layers import MLP, Product, linear
 
 Inputs = Literal["xm", "hxm"]
 LARGEST = 6.0

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from rrn.places import BatchWork, Places, Resumable
-from rrn.updates import State
+from rrn.inference.places import BatchWork, Places, Resumable
+from rrn.nn.updates import State
 
 FIRST_GUESS, FURTHER_GUESS, NOISY_STARTS = 48, 64, 8
 """Steps before the first guess: of the first start; and of further ones, up to so many, which may solve it by noise
@@ -182,7 +182,7 @@ def choose(candidates: Candidates, said: Beliefs) -> tuple[int, float] | None:
 
 
 class Searches:
-    """Those of all problems at work, as `rrn.places.Guide`.
+    """Those of all problems at work, as `rrn.inference.places.Guide`.
 
     ``whole`` gives the search of a problem by its number, ``begin`` its state at the start.
     """
@@ -238,8 +238,8 @@ def known_logits(true: Tensor) -> Tensor:
 
 
 class GuessedBatch(BatchWork):
-    """Problems of the same candidates as `rrn.places.BatchWork`, in which the network guesses: each start of each has a
-    graph of its own. The batch says which candidates are "open", and the logits "known" of the others: (problems,
+    """Problems of the same candidates, in which the network guesses: each start of each has a graph of its own.
+    The batch says which candidates are "open", and the logits "known" of the others: (problems,
     candidates) each; the network answers with logits of all of them."""
 
     guide: Searches

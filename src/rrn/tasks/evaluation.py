@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rrn.errors import InputError, quote
-from rrn.presets import Count
+from rrn.training.presets import Count
 
 MOST_STEPS = 100_000
 

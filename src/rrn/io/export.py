@@ -24,11 +24,10 @@ import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
-from rrn.errors import InputError
-from rrn.hints import needs_extra
+from rrn.errors import InputError, needs_extra
+from rrn.io.files import write_atomically
 from rrn.network import RRN
-from rrn.storage import write_atomically
-from rrn.updates import State
+from rrn.nn.updates import State
 
 N = TypeVar("N", bound=nn.Module)
 Dimensions = dict[int, str]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rrn.compiled import COMPILED, compiled
+from rrn._compat import COMPILED, compiled
 
 UNLIMITED = 1 << 62
 

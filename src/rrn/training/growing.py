@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.layers import MLP
-from rrn.messages import GroupMessage
 from rrn.network import RRN
-from rrn.readouts import DotReadout
-from rrn.updates import SharedLayerUpdate
+from rrn.nn.layers import MLP
+from rrn.nn.messages import GroupMessage
+from rrn.nn.readouts import DotReadout
+from rrn.nn.updates import SharedLayerUpdate
 
 
 def deepen(network: RRN, layers: int, edge_features: int | None = None) -> RRN:

@@ -20,15 +20,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rrn.errors import InputError
-from rrn.figures import font, gif, pillow, pyplot, save
+from rrn.errors import InputError, needs_extra
 from rrn.graphs import EdgeList, Graph
-from rrn.hints import needs_extra
-from rrn.losses import IGNORE, known
-from rrn.places import Settled, Until
-from rrn.readouts import EdgeReadout, answer_of
-from rrn.storage import write_atomically
-from rrn.updates import State
+from rrn.inference.places import Settled, Until
+from rrn.io.files import write_atomically
+from rrn.nn.losses import IGNORE, known
+from rrn.nn.readouts import EdgeReadout, answer_of
+from rrn.nn.updates import State
+from rrn.viewing.plots import font, gif, pillow, pyplot, save
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared

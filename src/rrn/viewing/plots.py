@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rrn.errors import InputError
-from rrn.hints import needs_extra
+from rrn.errors import InputError, needs_extra
 
 
 def pillow(what: str = "drawing") -> Any:

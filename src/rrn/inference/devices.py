@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.readouts import Outputs
-from rrn.updates import State
+from rrn.nn.readouts import Outputs
+from rrn.nn.updates import State
 
 
 def find_device(name: str) -> torch.device:

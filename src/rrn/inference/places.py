@@ -17,12 +17,12 @@ from torch import Tensor, nn
 
 from rrn.errors import InputError
 from rrn.graphs import Graph
-from rrn.readouts import Outputs, answer_of
-from rrn.updates import State
+from rrn.nn.readouts import Outputs, answer_of
+from rrn.nn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
-    from rrn.tying import Ties
+    from rrn.training.tying import Ties
 
 STRIDE = 8
 """Steps between two looks at the answers."""
@@ -33,7 +33,7 @@ the second half of a start there is none, so that it can settle."""
 
 
 Noise = Callable[[State, Tensor, torch.Generator | None], State]
-"""Adds noise of a standard deviation (rows, 1) to a state, as `rrn.updates.Update.noisy` does."""
+"""Adds noise of a standard deviation (rows, 1) to a state, as `rrn.nn.updates.Update.noisy` does."""
 
 
 class Places(NamedTuple):
@@ -83,7 +83,7 @@ class Resumable(nn.Module, ABC):
     """A network that goes on from a state of which each problem of a batch, tensors by name, has rows of its own."""
 
     keeps_device = True
-    """Batches are put where it is, so states stay there: see `rrn.devices`."""
+    """Batches are put where it is, so states stay there: see `rrn.inference.devices`."""
 
     @property
     def device(self) -> torch.device:
@@ -108,7 +108,7 @@ class Resumable(nn.Module, ABC):
         return state
 
     def ties(self) -> list["Ties"]:
-        """Which of its weights training keeps equal: see `rrn.tying`."""
+        """Which of its weights training keeps equal: see `rrn.training.tying`."""
         return []
 
     def treat_alike(self) -> None:
@@ -143,7 +143,7 @@ class Work(Protocol):
         """What to keep of a problem that leaves its place after a step of those just run."""
 
     def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None) -> State:
-        """As `rrn.updates.Update.noisy`."""
+        """As `rrn.nn.updates.Update.noisy`."""
 
 
 class BatchWork:

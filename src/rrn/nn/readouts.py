@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.graphs import Graph
-from rrn.layers import MLP
+from rrn.nn.layers import MLP
 
 
 class Outputs(NamedTuple):

@@ -14,11 +14,10 @@ import torch
 from torch import Tensor, nn
 
 import rrn
-from rrn.errors import InputError, blaming, quote, shorten
-from rrn.hints import needs_extra
+from rrn.errors import InputError, blaming, needs_extra, quote, shorten
+from rrn.io.files import read_bytes, write_atomically, write_json
 from rrn.network import RRN
-from rrn.presets import Preset, checked, widest
-from rrn.storage import read_bytes, write_atomically, write_json
+from rrn.training.presets import Preset, checked, widest
 
 Network = TypeVar("Network", bound=RRN)
 Built = TypeVar("Built", bound=nn.Module)
@@ -155,7 +154,7 @@ def load_network(
         name: tuple(value) if isinstance(value, list) else value for name, value in config.items()
     }
     if "task" in settings:
-        raise InputError(f"{name}: the weights of a preset; load them with rrn.pretrained.from_pretrained")
+        raise InputError(f"{name}: the weights of a preset; load them with rrn.io.pretrained.from_pretrained")
     _check_parts(kind, name, settings, parts)
     layers = [value for name, value in settings.items() if name.endswith("_layers") and isinstance(value, int)]
     if max(layers, default=0) > MOST_LAYERS:
@@ -271,7 +270,7 @@ A network of {parameters:,} parameters, {made}:
 {rows}
 
 ```python
-from rrn.pretrained import from_pretrained
+from rrn.io.pretrained import from_pretrained
 
 network, preset = from_pretrained("{preset.name}")
 ```

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from rrn.errors import InputError, shorten
 from rrn.graphs import Aggregate, Graph, Groups, PackedGraphs
-from rrn.layers import MLP, linear
+from rrn.nn.layers import MLP, linear
 
 
 class Message(nn.Module, ABC):

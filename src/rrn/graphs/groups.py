@@ -1,0 +1,120 @@
+"""Groups: every node is in one group of each of several types."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rrn.errors import InputError
+from rrn.graphs.base import Aggregate, Graph, Part, has_values, joined_edge_attr, rows_of, with_offsets
+from rrn.graphs.layouts import EdgeList
+
+
+class Groups(Graph):
+    """Typed hyperedges: every node stands in one group of each kind, and hears from all members of it, itself included.
+
+    For graphs whose edges are cliques, such as "exactly one of these is true". There are far more edges than nodes, so
+    what a group has to say is summed once for all its members (`sums`); edges are listed only if a message function
+    asks for them.
+
+    Args:
+        member_of: (nodes, kinds), the group of each kind that a node stands in, numbered from 0 within its graph.
+        counts: how many groups of each kind a graph has, at most.
+        stops: (graphs,), where the nodes of each graph end. By default there is one graph.
+    """
+
+    def __init__(self, member_of: Tensor, counts: Sequence[int], stops: Tensor | None = None) -> None:
+        if member_of.dim() != 2 or member_of.dtype != torch.int64 or member_of.shape[1] != len(counts):
+            found = f"{member_of.dtype} {tuple(member_of.shape)}"
+            raise InputError(f"member_of: expected torch.int64 of shape (nodes, {len(counts)} kinds), got {found}")
+        self.member_of, self.counts = member_of, tuple(int(count) for count in counts)
+        self.num_nodes = member_of.shape[0]
+        self.stops = torch.full((1,), self.num_nodes, device=member_of.device) if stops is None else stops
+        if self.num_nodes and has_values(member_of):
+            high = member_of.amax(0)
+            if int(member_of.min()) < 0 or bool((high >= high.new_tensor(self.counts)).any()):
+                raise InputError(f"member_of: names a group that counts {self.counts} has no room for")
+            if len(self.stops) == 0 or int(self.stops[-1]) != self.num_nodes or bool((self.stops.diff() < 0).any()):
+                raise InputError(f"stops: expected ascending numbers that end with {self.num_nodes}, the nodes")
+
+    @property
+    def kinds(self) -> int:
+        return len(self.counts)
+
+    def graph_of_node(self, batch: Tensor | None = None) -> Tensor:
+        sizes = self.stops.diff(prepend=self.stops.new_zeros(1))
+        return torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes, output_size=self.num_nodes)
+
+    def rows(self) -> Tensor:
+        """The groups of each node, all kinds and graphs counted through: (nodes, kinds)."""
+        if self._rows is None:
+            offsets = self.member_of.new_tensor([0, *self.counts[:-1]]).cumsum(0)
+            self._rows = self.graph_of_node()[:, None] * sum(self.counts) + offsets + self.member_of
+        return self._rows
+
+    _rows: Tensor | None = None
+
+    def sums(self, values: Tensor) -> Tensor:
+        """(nodes, kinds · width) → the same shape: part k of a node's row is summed over its group of kind k."""
+        index = self.rows().flatten()
+        parts = values.reshape(len(index), -1)
+        total = values.new_zeros(len(self.stops) * sum(self.counts), parts.shape[1]).index_add(0, index, parts)
+        return total.index_select(0, index).view_as(values)
+
+    def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> tuple["Groups", Tensor | None]:
+        """Any nodes, not only those of whole graphs; graphs that are left without a node are left out."""
+        if edge_attr is not None:
+            edge_attr = rows_of(edge_attr, torch.logical_and(*(nodes[end] for end in self.ends()[:2])))
+        sizes = torch.zeros_like(self.stops).index_add(
+            0, self.graph_of_node()[nodes], torch.ones_like(nodes).long()[nodes]
+        )
+        return Groups(self.member_of[nodes], self.counts, sizes[sizes > 0].cumsum(0)), edge_attr
+
+    @classmethod
+    def join(cls, parts: "Sequence[Part]") -> "tuple[Groups, Tensor | None]":
+        counts = [max(sizes) for sizes in zip(*(graph.counts for graph, _ in parts), strict=True)]
+        stops = [graph.stops + offset for graph, offset in with_offsets(parts)]
+        joined = cls(torch.cat([graph.member_of for graph, _ in parts]), counts, torch.cat(stops))
+        return joined, joined_edge_attr(parts)
+
+    def ends(self) -> tuple[Tensor, Tensor, Tensor]:
+        """By receiver, then by kind: everybody in the receiver's group."""
+        if self._ends is None:
+            found = []
+            for group in self.rows().unbind(1):
+                order = group.argsort(stable=True)
+                size = group.bincount()
+                first = size.cumsum(0) - size
+                receivers = torch.arange(self.num_nodes, device=group.device).repeat_interleave(size[group])
+                within = torch.arange(len(receivers), device=group.device)
+                within -= (size[group].cumsum(0) - size[group]).repeat_interleave(size[group])
+                found.append(torch.stack([order[first[group[receivers]] + within], receivers]))
+            by_kind = torch.cat(found, dim=1)
+            senders, receivers = by_kind[:, by_kind[1].argsort(stable=True)]
+            self._ends = senders, receivers, torch.arange(len(senders), device=senders.device)
+        return self._ends
+
+    _ends: tuple[Tensor, Tensor, Tensor] | None = None
+
+    @property
+    def edge_shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (len(self.ends()[0]),)
+
+    def _edges(self) -> EdgeList:
+        return EdgeList(torch.stack(self.ends()[:2]), self.num_nodes)
+
+    def pair(self, source: Tensor, target: Tensor) -> Tensor:
+        return self._edges().pair(source, target)
+
+    def collect(self, values: Tensor, how: Aggregate) -> Tensor:
+        return self._edges().collect(values, how)
+
+    def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
+        return self._edges().weighted_sums(source, weights)
+
+    def in_degree(self) -> Tensor:
+        sizes = self.rows().flatten().bincount()
+        return sizes[self.rows()].sum(1, keepdim=True).float()
+
+    def sum_nodes(self, h: Tensor, batch: Tensor | None) -> Tensor:
+        return h.new_zeros(len(self.stops), h.shape[-1]).index_add(0, self.graph_of_node(), h)

@@ -1,0 +1,150 @@
+"""Data sets on disk: arrays and a JSON sidecar, tables, and splits without relatives."""
+
+import gzip
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rrn.errors import InputError, blaming, quote
+from rrn.io.files import check_place, read_bytes, replacing_file, write_atomically, write_json
+
+SIDECAR = "dataset.json"
+SIDECAR_BYTES = 16 << 20
+
+
+def write_dataset(folder: str | Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> None:
+    """Write each array as ``<name>.npy`` and, last, the sidecar ``dataset.json``.
+
+    The sidecar holds ``about`` (seed, generator version, counts ...) and the shape, type and SHA-256 of every
+    array. It is written last, so a folder without one is an unfinished data set and is refused on reading.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / SIDECAR).unlink(missing_ok=True)
+    described = {}
+    for name, array in arrays.items():
+        array = np.ascontiguousarray(array)
+        with replacing_file(folder / f"{name}.npy") as file:
+            np.save(file, array, allow_pickle=False)
+        described[name] = {
+            "shape": list(array.shape),
+            "dtype": str(array.dtype),
+            "sha256": hashlib.sha256(array.tobytes()).hexdigest(),
+        }
+    write_json(folder / SIDECAR, {**about, "arrays": described})
+
+
+def read_dataset(folder: str | Path, task: str | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read what `write_dataset` wrote for a ``task``, checking every array against its shape, its type and its hash."""
+    folder = Path(folder)
+    sidecar = folder / SIDECAR
+    if not sidecar.is_file():
+        raise InputError(f"{folder}: no {SIDECAR} in it, so not a finished data set; write one with 'rrn data'")
+    with blaming(f"{sidecar}: damaged; write the data set again"):
+        about = json.loads(read_bytes(sidecar, SIDECAR_BYTES))
+        described = {
+            str(name): (entry["shape"], entry["dtype"], entry["sha256"]) for name, entry in about["arrays"].items()
+        }
+    if task is not None and about.get("task") != task:
+        raise InputError(f"{folder}: a data set of {about.get('task', 'another task')}, not of {task}")
+    arrays = {}
+    for name, (shape, dtype, sha256) in described.items():
+        if not re.fullmatch(r"\w[\w-]{0,100}", name):
+            raise InputError(f"{sidecar}: damaged; {quote(name)} is no name of an array; write the data set again")
+        path = folder / f"{name}.npy"
+        with blaming(f"{path}: cannot be read; write the data set again"):
+            arrays[name] = _read_array(path, shape, dtype)
+        if hashlib.sha256(arrays[name].data).hexdigest() != sha256:
+            raise InputError(f"{path}: does not match its hash in {SIDECAR}; write the data set again")
+    return arrays, about
+
+
+def split_apart(
+    keys: np.ndarray, what: str, *, test: int, valid: int, seed: int | None = None
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Split items (n,), of which those with equal keys are relatives, into test, valid and train; returns their rows,
+    and those left out.
+
+    Test are the first rows, validation the next, training all the rest; with a ``seed`` they are shuffled before. No
+    part has a relative of another part's item: a relative of a test item is passed over for validation and training,
+    one of a validation item for training. ``what`` they are is said where they are too few: "20 puzzles".
+    """
+    order = np.arange(len(keys)) if seed is None else np.random.default_rng(seed).permutation(len(keys))
+    test_rows, rest = order[:test], order[test:]
+    unrelated = rest[~np.isin(keys[rest], keys[test_rows])]
+    valid_rows, rest = unrelated[:valid], unrelated[valid:]
+    train_rows = rest[~np.isin(keys[rest], keys[valid_rows])]
+    rows = {"train": train_rows, "valid": valid_rows, "test": test_rows}
+    if len(test_rows) < test or len(valid_rows) < valid or not len(train_rows):
+        raise InputError(
+            f"{what}, relatives left out, do not give {test} for testing, {valid} for validation and at least one for "
+            "training; ask for smaller parts"
+        )
+    return rows, np.setdiff1d(order, np.concatenate(list(rows.values())))
+
+
+def check_table(path: str | Path) -> None:
+    """Refuse to begin what `write_table` could not finish."""
+    stem, dot, ending = Path(path).name.partition(".csv")
+    if not (stem and dot and ending in ("", ".gz")):
+        raise InputError(f"{path}: expected the name of a file that ends in .csv or .csv.gz")
+    check_place(Path(path))
+
+
+def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]], about: dict[str, Any]) -> dict[str, Any]:
+    """Write columns as a file .csv or .csv.gz, and ``about`` with the hash of its lines to a file of the same name that
+    ends in .json; returns the latter."""
+    path = Path(path)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True)), ""]
+    content = "\n".join(lines).encode()
+    about = about | {"sha256_of_lines": hashlib.sha256(content).hexdigest()}
+    sidecar = path.with_name(f"{path.name.partition('.csv')[0]}.json")
+    sidecar.unlink(missing_ok=True)
+    write_atomically(path, gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
+    write_json(sidecar, about)
+    return about
+
+
+def sha256_of(file: str | Path) -> str:
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def expected_array(
+    arrays: dict[str, np.ndarray],
+    name: str,
+    source: str | Path,
+    dtype: Any,
+    shape: tuple[int, ...],
+    least: float,
+    most: float,
+) -> np.ndarray:
+    """An array of a data set, of the type, of a shape (n, *shape) and in the range that the task has use for."""
+    if name not in arrays:
+        raise InputError(f"{source}: no array {name!r} in it; write the data set with 'rrn data'")
+    array = arrays[name]
+    if array.dtype != dtype or array.shape[1:] != shape or array.ndim != 1 + len(shape) or not len(array):
+        wanted = f"{np.dtype(dtype)} {('n', *shape)}"
+        raise InputError(f"{source}: {name} is {array.dtype} {array.shape}, expected {wanted}".replace("'", ""))
+    if not (array.min() >= least and array.max() <= most):
+        raise InputError(f"{source}: {name} holds {array.min()} to {array.max()}, expected {least} to {most}")
+    return array
+
+
+def _read_array(path: Path, shape: list[int], dtype: str) -> np.ndarray:
+    """The array of a .npy file, if it is what the sidecar says; nothing is read before that is known."""
+    with open(path, "rb") as file:
+        version = np.lib.format.read_magic(file)
+        read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        held, in_columns, kind = read_header[version](file)
+        if (list(held), str(kind), in_columns) != (shape, dtype, False):
+            raise ValueError(f"{kind} {held} in it, {SIDECAR} says {quote(dtype)} {quote(str(shape))}")
+        size = kind.itemsize * int(np.prod(held, dtype=object))
+        if os.path.getsize(path) - file.tell() != size:
+            raise ValueError(f"{os.path.getsize(path) - file.tell():,} bytes of numbers in it instead of {size:,}")
+        return np.frombuffer(bytearray(file.read()), kind).reshape(held)
