@@ -66,7 +66,7 @@ def _figures() -> dict[str, float]:
 
     torch.manual_seed(0)
     preset = find_preset("sudoku")
-    experiment = make_experiment(replace(preset, thin=0) if hasattr(preset, "thin") else preset)
+    experiment = make_experiment(replace(preset, few_givens_pool=0) if hasattr(preset, "few_givens_pool") else preset)
     network = experiment.network()
     carry = experiment.begin(seeded(0), Shard())
 

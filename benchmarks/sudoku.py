@@ -63,7 +63,7 @@ def _training() -> float:
     from rrn.training.experiment import Shard, seeded
 
     torch.manual_seed(0)
-    experiment = make_experiment(replace(find_preset("sudoku"), thin=0))
+    experiment = make_experiment(replace(find_preset("sudoku"), few_givens_pool=0))
     network = experiment.network()
     carry = experiment.begin(seeded(0), Shard())
 

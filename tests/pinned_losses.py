@@ -20,7 +20,7 @@ UPDATES, BATCH = 3, 4
 
 def first_losses(name: str) -> list[float]:
     preset = tasks.find_preset(name)
-    few = {"thin": 8} if getattr(preset, "thin", 0) else {}
+    few = {"few_givens_pool": 8} if getattr(preset, "few_givens_pool", 0) else {}
     preset = dataclasses.replace(preset, batch_size=BATCH, **few)
     run = _Run(tasks.make_experiment(preset), Path("never written"), Processes(), quiet=True, tensorboard=False)
     with engines.only("plain"):  # Adam's first updates turn a rounding of a zero gradient into a step

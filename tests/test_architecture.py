@@ -63,7 +63,7 @@ def train(call: Callable[..., tuple[int, str, str]], folder: Path) -> None:
         "--slot-steps",
         8,
         8,
-        "--thin",
+        "--few-givens-pool",
         0,
     ]
     flags = ["--segment", 8, "--updates", 2, "--minutes", "None", "--quiet", "--folder", folder]

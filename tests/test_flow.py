@@ -24,7 +24,7 @@ from rrn.web.app import create_app
 
 Call = Callable[..., tuple[int, str, str]]
 SMALL = {
-    "sudoku": ["--hidden", 8, "--message-width", 2, "--layer-width", 16, "--thin", 0],
+    "sudoku": ["--hidden", 8, "--message-width", 2, "--layer-width", 16, "--few-givens-pool", 0],
     "babi": ["--hidden", 16, "--tasks", "1"],
     "pretty-clevr": ["--hidden", 16],
     "ages": ["--hidden", 16, "--message-width", 16, "--update-width", 16],

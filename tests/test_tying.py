@@ -57,7 +57,7 @@ def test_what_adds_up_over_owners_moves_less() -> None:
 def test_the_papers_network_treats_digits_alike() -> None:
     """Renaming the digits of a puzzle renames the answers: before training, after, and once it is grown."""
     torch.manual_seed(0)
-    experiment = SudokuExperiment(replace(find_preset("sudoku-paper-shallow"), digit_units=8, batch_size=4))
+    experiment = SudokuExperiment(replace(find_preset("sudoku-paper-shallow"), tied_digit_units=8, batch_size=4))
     network = experiment.network()
     optimizer = experiment.optimizer(network)
     rng = np.random.default_rng(0)
@@ -81,7 +81,7 @@ def test_the_papers_network_treats_digits_alike() -> None:
     after = answers_of(network)
     assert float((after - before).abs().max()) > 0.01
 
-    deep = SudokuExperiment(replace(find_preset("sudoku-paper"), digit_units=8))
+    deep = SudokuExperiment(replace(find_preset("sudoku-paper"), tied_digit_units=8))
     grown = deep.network()
     grow_into(grown, network.state_dict())
     deep.optimizer(grown)  # averages what is tied: nothing may change
@@ -89,8 +89,8 @@ def test_the_papers_network_treats_digits_alike() -> None:
 
 
 def test_ties_are_refused_where_there_are_no_digits_to_tie() -> None:
-    with pytest.raises(InputError, match="--digit-units"):
-        SudokuExperiment(replace(find_preset("sudoku-paper-shallow"), digit_units=11))
+    with pytest.raises(InputError, match="--tied-digit-units"):
+        SudokuExperiment(replace(find_preset("sudoku-paper-shallow"), tied_digit_units=11))
 
 
 def stays_alike(experiment: SudokuExperiment, steps: int, answers_of: Callable[[nn.Module], torch.Tensor]) -> None:
@@ -118,7 +118,7 @@ def test_the_network_on_candidates_treats_rows_and_columns_alike() -> None:
         torch.testing.assert_close(other.transpose(2, 3), plain, atol=1e-9, rtol=1e-9)
         return plain
 
-    stays_alike(SudokuExperiment(replace(find_preset("sudoku"), thin=0, batch_size=4)), 3, answers_of)
+    stays_alike(SudokuExperiment(replace(find_preset("sudoku"), few_givens_pool=0, batch_size=4)), 3, answers_of)
 
 
 def test_the_convolutional_network_treats_digits_alike() -> None:
@@ -134,5 +134,5 @@ def test_the_convolutional_network_treats_digits_alike() -> None:
         torch.testing.assert_close(renamed[..., digits[1:] - 1], plain, atol=1e-7, rtol=1e-7)
         return plain
 
-    small = replace(find_preset("sudoku-convolutional"), hidden=20, digit_units=2, batch_size=4)
+    small = replace(find_preset("sudoku-convolutional"), hidden=20, tied_digit_units=2, batch_size=4)
     stays_alike(SudokuExperiment(small), 1, answers_of)

@@ -100,7 +100,7 @@ def test_the_shipped_weights_solve_sudoku_as_declared() -> None:
 def test_guesses_are_the_same_in_sudoku_as_declared() -> None:
     """A network that knows nothing, on what elimination leaves easy: it is solved by guesses alone."""
     torch.manual_seed(0)
-    network = build(replace(find_preset("sudoku"), wrong=0.5))
+    network = build(replace(find_preset("sudoku"), contradiction_share=0.5))
     puzzles, _ = generate(3, np.random.default_rng(2), (26, 26))
     problems = [
         sudoku().problem((int(cell) // 9, int(cell) % 9, int(puzzle[cell]) - 1) for cell in np.flatnonzero(puzzle))

@@ -39,7 +39,7 @@ SMALL = {
     "roles": 3,
     "slots": 3,
     "scenes": 20,
-    "thin": 0,
+    "few_givens_pool": 0,
 }
 
 
@@ -58,8 +58,8 @@ def small(name: str) -> Experiment[Any]:
     preset = tasks.find_preset(name)
     known = {field.name for field in dataclasses.fields(preset)}
     changes: dict[str, Any] = {key: value for key, value in SMALL.items() if key in known}
-    if getattr(preset, "digit_units", 0):
-        changes["digit_units"] = 1
+    if getattr(preset, "tied_digit_units", 0):
+        changes["tied_digit_units"] = 1
     if getattr(preset, "slot_steps", None):
         changes |= {"slot_steps": (3, 3), "segment": 3, "noise": 0.1, "stay": 0.3}
     return tasks.make_experiment(dataclasses.replace(preset, steps=min(3, preset.steps), **changes))

@@ -1,10 +1,15 @@
 """Every preset has the settings of its own network, and refuses those that would do nothing."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+import rrn
 from rrn import tasks
+from rrn.io.pretrained import from_pretrained, read_config, save_pretrained
+from rrn.training.presets import RENAMED_SETTINGS, with_new_names
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -24,7 +29,7 @@ Call = Callable[..., tuple[int, str, str]]
         ("pretty-clevr-distances", "--walk-loss"),
         ("pretty-clevr-paper", "--heads"),
         ("pretty-clevr-mlp", "--update-width"),
-        ("sudoku", "--digit-units"),
+        ("sudoku", "--tied-digit-units"),
         ("sudoku-paper", "--message-width"),
         ("sudoku-rn-graph", "--slot-steps"),
         ("sudoku-convolutional", "--layers"),
@@ -42,9 +47,9 @@ def test_a_flag_of_another_network_is_refused(name: str, flag: str, call: Call) 
         (("--stay", "0.5", "--lives"), "with --lives"),
         (("--noise-share", "0.3"), "without --noise"),
         (("--noise-share", "0.1"), "without --noise"),  # what it is anyway, and does nothing all the same
-        (("--pool_share=0.3", "--thin", "0"), "without --pool or --thin"),
-        (("--pool-extra-givens", "1", "2", "--thin", "0"), "without --pool or --thin"),
-        (("--lower-by", "0.1", "--slot-steps", "None"), "without --slot-steps"),
+        (("--pool_share=0.3", "--few-givens-pool", "0"), "without --pool or --few-givens-pool"),
+        (("--pool-extra-givens", "1", "2", "--few-givens-pool", "0"), "without --pool or --few-givens-pool"),
+        (("--extra-givens-decrement", "0.1", "--slot-steps", "None"), "without --slot-steps"),
         (("--copies", "2", "--slot-steps", "None"), "without --slot-steps"),
         (("--lives", "--slot-steps", "None"), "without --slot-steps"),
         (("--l2", "0.1"), "without --optimizer adam"),
@@ -71,3 +76,22 @@ def test_every_network_has_a_class_of_settings_by_its_name(task: str) -> None:
     room = tasks.folder(task, "presets")
     assert {type(preset) for preset in room.PRESETS} == set(room.KINDS)
     assert len({kind.network for kind in room.KINDS}) == len(room.KINDS)
+
+
+def test_settings_of_earlier_versions_load_under_their_new_names(tmp_path: Path) -> None:
+    network, preset = from_pretrained("sudoku-hard")
+    save_pretrained(network, tmp_path, preset, {})
+    config = json.loads((tmp_path / "config.json").read_text())
+    for old, new in RENAMED_SETTINGS.items():
+        if new in config["preset"]:
+            config["preset"][old] = config["preset"].pop(new)
+    config["preset"] |= {"copies": 4, "lives": True, "start_noise": 1.0}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert "wrong" in config["preset"]
+    assert read_config(tmp_path)[0] == preset
+
+
+def test_shipped_configurations_use_the_names_of_today() -> None:
+    for path in (Path(rrn.__file__).parent / "weights").glob("*/config.json"):
+        settings = json.loads(path.read_text())["preset"]
+        assert list(with_new_names(settings)) == list(settings), path

@@ -182,9 +182,20 @@ def test_a_batch_that_does_not_divide_is_named_before_anything_starts(
 
 def test_a_carried_state_is_resumed_in_every_process(tmp_path: Path) -> None:
     """Sudoku's slots carry puzzles and states from update to update, some in each process."""
-    sizes = ["--hidden", "8", "--message-width", "4", "--layer-width", "24", "--batch-size", "4", "--thin", "0"]
+    sizes = [
+        "--hidden",
+        "8",
+        "--message-width",
+        "4",
+        "--layer-width",
+        "24",
+        "--batch-size",
+        "4",
+        "--few-givens-pool",
+        "0",
+    ]
     common = [sys.executable, "-m", "rrn", "train", "sudoku", *sizes, "--schedule", "constant", "--devices", "2"]
-    common += ["--segment", "2", "--slot-steps", "4", "4", "--easier", "0", "--validate-every", "100000"]
+    common += ["--segment", "2", "--slot-steps", "4", "4", "--extra-givens-start", "0", "--validate-every", "100000"]
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     for folder, updates in ((whole, 7), (halves, 3), (halves, 7)):
         finish(start([*common, "--updates", str(updates), "--folder", str(folder)]))

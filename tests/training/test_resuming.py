@@ -50,8 +50,8 @@ def small(name: str) -> Experiment[Any]:
     known = {field.name for field in dataclasses.fields(preset)}
     changes = {key: value for key, value in SMALL.items() if key in known}
     changes["steps"] = min(4, preset.steps)
-    if getattr(preset, "digit_units", 0):
-        changes["digit_units"] = 1
+    if getattr(preset, "tied_digit_units", 0):
+        changes["tied_digit_units"] = 1
     return tasks.make_experiment(dataclasses.replace(preset, **changes))
 
 

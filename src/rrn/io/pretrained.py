@@ -17,7 +17,7 @@ import rrn
 from rrn.errors import InputError, blaming, needs_extra, quote, shorten
 from rrn.io.files import read_bytes, write_atomically, write_json
 from rrn.network import RRN
-from rrn.training.presets import Preset, checked, widest
+from rrn.training.presets import Preset, checked, widest, with_new_names
 
 Network = TypeVar("Network", bound=RRN)
 Built = TypeVar("Built", bound=nn.Module)
@@ -186,7 +186,7 @@ def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:
     path = find_weights(name) / CONFIG
     config = _read_json(path, "the configuration of saved weights")
     with blaming(f"{path}: not the configuration of saved weights"):
-        task, values = str(config["task"]), dict(config["preset"])
+        task, values = str(config["task"]), with_new_names(config["preset"])
         config |= {"parameters": int(config["parameters"]), "trained": dict(config["trained"])}
     if task not in TASKS:
         raise InputError(f"{path}: for the task {quote(task)}, which this version does not know ({', '.join(TASKS)})")

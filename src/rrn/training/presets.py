@@ -214,6 +214,24 @@ class Preset:
     """Threads of each process."""
 
 
+RENAMED_SETTINGS = {
+    "digit_units": "tied_digit_units",
+    "easier": "extra_givens_start",
+    "lines_alike": "tie_rows_and_columns",
+    "lower_by": "extra_givens_decrement",
+    "thin": "few_givens_pool",
+    "wrong": "contradiction_share",
+}
+"""Old → new names of settings, for weights saved by earlier versions."""
+REMOVED_SETTINGS = {"copies", "lives", "start_noise"}
+"""Settings of earlier versions that no longer exist; they affected training only."""
+
+
+def with_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings in a ``config.json`` of an earlier version, under the names of today."""
+    return {RENAMED_SETTINGS.get(name, name): value for name, value in settings.items() if name not in REMOVED_SETTINGS}
+
+
 PAPERS_OPTIMIZER: dict[str, Any] = {
     "optimizer": "adam", "lr": 2e-4, "schedule": "constant", "warmup": 0, "clip": None, "ema": None
 }  # fmt: skip

@@ -165,7 +165,7 @@ def test_a_share_of_the_puzzles_comes_from_the_pool(share: float, tmp_path: Path
 
 def test_puzzles_with_few_givens_are_made_once_and_join_the_pool(tmp_path: Path) -> None:
     pool, grid = write_pool(tmp_path / "pool.csv")
-    experiment = tiny(pool=(pool,), thin=3, pool_share=1.0, pool_extra_givens=(0, 0))
+    experiment = tiny(pool=(pool,), few_givens_pool=3, pool_share=1.0, pool_extra_givens=(0, 0))
     drawn = experiment.draw(60, np.random.default_rng(0))
     puzzles, solutions = drawn["puzzle"].numpy(), drawn["solution"].numpy().astype(np.uint8)
     grids, givens = fingerprints(solutions), (puzzles > 0).sum(1)
@@ -217,34 +217,48 @@ def test_every_file_is_drawn_from_as_often_and_relatives_of_the_first_ones_head_
         tiny(pool=(tmp_path / "two.csv",), pool_share=1.0, pool_skip=2)
 
 
-def test_a_share_of_the_puzzles_has_a_wrong_digit() -> None:
-    batch = tiny(wrong=0.5, extra_givens=(0, 3)).draw(60, seeded(0))
+def test_a_share_of_the_puzzles_has_no_solution() -> None:
+    batch = tiny(contradiction_share=0.5, extra_givens=(0, 3)).draw(60, seeded(0))
     solvable = count_solutions(batch["puzzle"].numpy()) == 1
-    assert batch["wrong"].tolist() == (~solvable).tolist()
+    assert batch["contradictory"].tolist() == (~solvable).tolist()
     assert 0.3 < solvable.mean() < 0.7
     assert not clashes(batch["puzzle"].numpy().astype(np.uint8)).any()
 
 
-def test_to_say_none_of_a_wrong_puzzle_is_right() -> None:
-    experiment = tiny(wrong=0.5, batch_size=8)
+def test_class_none_is_right_for_contradictory_puzzles() -> None:
+    experiment = tiny(contradiction_share=0.5, batch_size=8)
     batch = experiment.begin(seeded(0), Shard()).batch
-    batch["wrong"] = torch.arange(8) < 4
+    batch["contradictory"] = torch.arange(8) < 4
     sure = 10.0 * F.one_hot(batch["solution"] - 1, 9).float().flatten(0, 1)[None]
     none = torch.full_like(sure, -10.0)
     assert experiment.right(sure, batch)[0].tolist() == [False] * 4 + [True] * 4
     assert experiment.right(none, batch)[0].tolist() == [True] * 4 + [False] * 4
-    assert experiment.loss(torch.where(batch["wrong"].repeat_interleave(81)[:, None], none, sure), batch) < 0.01
-    assert experiment.loss(torch.where(batch["wrong"].repeat_interleave(81)[:, None], sure, none), batch) > 5
+    assert experiment.loss(torch.where(batch["contradictory"].repeat_interleave(81)[:, None], none, sure), batch) < 0.01
+    assert experiment.loss(torch.where(batch["contradictory"].repeat_interleave(81)[:, None], sure, none), batch) > 5
 
 
 @pytest.mark.parametrize(("progress", "most"), [(0.0, 12), (0.25, 7), (0.5, 2), (0.9, 2)])
 def test_puzzles_are_easier_at_first(progress: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(room, "generate", lambda *arguments: asked.append(arguments) or generate(*arguments))
-    experiment = tiny(extra_givens=(1, 2), easier=10)
+    experiment = tiny(extra_givens=(1, 2), extra_givens_start=10)
     experiment.progress = progress
     experiment.draw(4, seeded(0))
     assert asked[0][2] == (1, most)
+
+
+def test_easy_puzzles_get_further_givens_at_the_end_of_the_curriculum() -> None:
+    def givens(share: float) -> np.ndarray:
+        experiment = tiny(extra_givens=(0, 0), extra_givens_start=40, extra_givens_decrement=1.0, easy_share=share)
+        assert experiment.easing is not None
+        experiment.easing.most = 0  # the last level
+        batch = experiment.draw(200, seeded(0))
+        assert solves(batch["solution"].numpy(), batch["puzzle"].numpy()).all()
+        return (batch["puzzle"].numpy() > 0).sum(1)
+
+    assert givens(0.0).max() < 40
+    assert 0.08 < (givens(0.25) > 40).mean() < 0.3
+    assert givens(1.0).max() > 55
 
 
 def test_the_same_update_draws_the_same_puzzles() -> None:

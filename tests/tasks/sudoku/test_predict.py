@@ -272,7 +272,9 @@ def test_boxes_that_the_number_of_cells_does_not_tell(box: tuple[int, int]) -> N
 def test_a_network_that_knows_nothing_solves_by_guesses_what_elimination_leaves_easy() -> None:
     torch.manual_seed(0)
     puzzles, solutions = generate(12, np.random.default_rng(5), 25)
-    network = CandidateSudoku(CandidatesPreset(name="", about="", hidden=8, message_width=4, layer_width=30, wrong=0.5))
+    network = CandidateSudoku(
+        CandidatesPreset(name="", about="", hidden=8, message_width=4, layer_width=30, contradiction_share=0.5)
+    )
     without = solve(puzzles, network=network, max_steps=256, restarts=0, guess=False)
     found = solve(puzzles, network=network, max_steps=256, restarts=1)
     assert not without.valid.any()
@@ -290,5 +292,7 @@ def test_guesses_work_on_other_sizes() -> None:
     torch.manual_seed(0)
     box = (2, 2)
     puzzles, _ = generate(4, np.random.default_rng(5), 2, box=box)
-    network = CandidateSudoku(CandidatesPreset(name="", about="", hidden=8, message_width=4, layer_width=30, wrong=0.5))
+    network = CandidateSudoku(
+        CandidatesPreset(name="", about="", hidden=8, message_width=4, layer_width=30, contradiction_share=0.5)
+    )
     assert solve(puzzles, network=network, box=box, max_steps=128, restarts=0).valid.all()

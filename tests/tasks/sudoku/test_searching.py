@@ -17,7 +17,7 @@ from rrn.training.slots import OTHERS, SHORTEST_LIFE
 
 
 def experiment(**changes: Any) -> SudokuExperiment:
-    return SudokuExperiment(replace(find_preset("sudoku"), thin=0, **changes))
+    return SudokuExperiment(replace(find_preset("sudoku"), few_givens_pool=0, **changes))
 
 
 def answers(batch: dict[str, torch.Tensor], right: list[bool], steps: int = 8) -> torch.Tensor:

@@ -38,7 +38,7 @@ class Options(EvaluateOptions):
     starts: Annotated[int, Range(least=1, most=10_001)] | None = None
     """The same, counted with the clean start: --starts 9 is --restarts 8."""
     guess: bool = True
-    """Let a network that was trained to (--wrong) guess after some steps, and take guesses back."""
+    """Let a network that was trained to (--contradiction-share) guess after some steps, and take guesses back."""
     never_stop: bool = False
     """Also report the share that is right at exactly each step, without stopping at a valid grid."""
     split: str = "test"

@@ -1,4 +1,4 @@
-"""How Sudoku is trained: on puzzles made on the spot, each kept until the network has solved it."""
+"""Training on Sudoku: generated puzzles, each of which keeps its slot until it is solved."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from rrn.errors import InputError, needs_extra
 from rrn.nn.losses import IGNORE
 from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset
 from rrn.tasks.sudoku.data import PuzzleSet, add_givens
-from rrn.tasks.sudoku.exact import generate, generate_thin
+from rrn.tasks.sudoku.exact import generate, generate_few_givens
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.model import build, what_givens_say
 from rrn.tasks.sudoku.predict import solve
@@ -27,54 +27,58 @@ from rrn.training.experiment import Batch, seeded
 from rrn.training.slots import SlotExperiment, draw_from
 
 VALIDATION = 256
-"""Puzzles; four times as many for the network on candidates, which is quick."""
-VALIDATION_SEED, THIN_SEED = 7, 8
+"""Number of puzzles; four times as many for the network on candidates, which is fast."""
+VALIDATION_SEED, FEW_GIVENS_SEED = 7, 8
 NONE = 9
-"""With --wrong: the class of a cell that no digit fits."""
-EASIER_UNTIL = 0.5
+"""With --contradiction-share: the class of every cell of a puzzle without a solution."""
+CURRICULUM_END = 0.5
+"""Without --extra-givens-decrement: the share of training at which the curriculum ends."""
 WINDOW = 12
-"""With --lower-by: the number of extra digits is drawn from the most to so many fewer."""
+"""With --extra-givens-decrement: the width of the range from which the number of extra givens is drawn."""
 SHARE_MEMORY = 0.005
-"""With --lower-by: see `Easing`."""
+"""With --extra-givens-decrement: see `Easing`."""
 
 
 class SudokuExperiment(SlotExperiment[SudokuPreset]):
     def __init__(self, preset: SudokuPreset) -> None:
         super().__init__(preset)
-        self.wrong = preset.wrong if isinstance(preset, CandidatesPreset) else 0.0
-        if isinstance(preset, PaperPreset | ConvolutionalPreset) and 9 * preset.digit_units > preset.hidden:
-            raise InputError("--digit-units: at most a ninth of --hidden")
-        if preset.lower_by:
-            self.easing = Easing(preset.easier, preset.extra_givens[1], preset.lower_by, SHARE_MEMORY)
-        self.files = _read_pools(preset.pool, preset.pool_skip, preset.pool_avoid)
+        self.contradiction_share = preset.contradiction_share if isinstance(preset, CandidatesPreset) else 0.0
+        if isinstance(preset, PaperPreset | ConvolutionalPreset) and 9 * preset.tied_digit_units > preset.hidden:
+            raise InputError("--tied-digit-units: at most a ninth of --hidden")
+        if preset.extra_givens_decrement:
+            self.easing = Easing(
+                preset.extra_givens_start, preset.extra_givens[1], preset.extra_givens_decrement, SHARE_MEMORY
+            )
+        self.pool_files = _read_pools(preset.pool, preset.pool_skip, preset.pool_avoid)
 
     @cached_property
     def pools(self) -> list[PuzzleSet]:
-        """The puzzles of --pool and --thin. The latter are made when first asked for: it counts as training."""
-        if not self.preset.thin:
-            return self.files
+        """The puzzles of --pool and --few-givens-pool. The latter are generated at first use."""
+        if not self.preset.few_givens_pool:
+            return self.pool_files
         if not COMPILED:
-            missing = needs_extra("--thin: making puzzles with few givens", "fast")
-            warnings.warn(f"{missing}; training goes on without them", stacklevel=1)
-            return self.files
-        return [*self.files, PuzzleSet(*generate_thin(self.preset.thin, seeded(self.preset.seed, THIN_SEED)))]
+            missing = needs_extra("--few-givens-pool: generating puzzles with few givens", "fast")
+            warnings.warn(f"{missing}; training continues without them", stacklevel=1)
+            return self.pool_files
+        rng = seeded(self.preset.seed, FEW_GIVENS_SEED)
+        return [*self.pool_files, PuzzleSet(*generate_few_givens(self.preset.few_givens_pool, rng))]
 
     @cached_property
     def built(self) -> PuzzleNetwork:
         return build(self.preset)
 
-    without_ties = "--digit-units 0 or --no-lines-alike"
+    without_ties = "--tied-digit-units 0 or --no-tie-rows-and-columns"
 
     def draw(self, count: int, rng: np.random.Generator) -> Batch:
-        """Puzzles and solutions: generated, and some from the pools if there are any."""
+        """Puzzles and solutions: generated ones, and a share of --pool-share from the pools."""
         from_pool = int(rng.binomial(count, self.preset.pool_share)) if self.pools else 0
         least, most = self.preset.extra_givens
         if self.easing:
             most = max(most, round(self.easing.most))
             least = max(least, most - WINDOW)
         else:
-            most += round(self.preset.easier * max(0.0, 1 - self.progress / EASIER_UNTIL))
-        grids: Sequence[np.ndarray] = generate(count - from_pool, rng, (least, most))
+            most += round(self.preset.extra_givens_start * max(0.0, 1 - self.progress / CURRICULUM_END))
+        grids: Sequence[np.ndarray] = self._with_easy(*generate(count - from_pool, rng, (least, most)), rng)
         if from_pool:
             puzzles, solutions = draw_from(self.pools, from_pool, rng)
             low, high = (least, most) if self.easing else self.preset.pool_extra_givens
@@ -82,29 +86,43 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
             pooled, order = random_symmetry(puzzles, solutions, rng), rng.permutation(count)
             grids = [np.concatenate(parts)[order] for parts in zip(grids, pooled, strict=True)]
         batch = {name: torch.from_numpy(part).long() for name, part in zip(("puzzle", "solution"), grids, strict=True)}
-        return self._with_wrong_digits(batch, rng) if self.wrong else batch
+        return self._with_contradictions(batch, rng) if self.contradiction_share else batch
 
-    def _with_wrong_digits(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Some of the puzzles with a digit that no given rules out, but the solution does; "wrong" says which."""
+    def _with_easy(
+        self, puzzles: np.ndarray, solutions: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Add further givens to a share of --easy-share of the puzzles (n, 81)."""
+        if not self.preset.easy_share:
+            return puzzles, solutions
+        easy = rng.random(len(puzzles)) < self.preset.easy_share
+        most = max(self.preset.extra_givens_start, 1)
+        extra = rng.integers(self.preset.extra_givens[0], most + 1, size=len(puzzles))
+        extra = np.minimum(np.where(easy, extra, 0), (puzzles == 0).sum(1))
+        return add_givens(puzzles, solutions, extra, rng), solutions
+
+    def _with_contradictions(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Give some puzzles a digit that the solution excludes, but no given does; "contradictory" (n,) marks them."""
         puzzles = batch["puzzle"].clone()
         others = what_givens_say(puzzles)[1] & ~F.one_hot(batch["solution"] - 1, 9).flatten(1).bool()
-        wrong = torch.from_numpy(rng.random(len(puzzles)) < self.wrong) & others.any(1)
-        for row in wrong.nonzero()[:, 0].tolist():
+        contradictory = torch.from_numpy(rng.random(len(puzzles)) < self.contradiction_share) & others.any(1)
+        for row in contradictory.nonzero()[:, 0].tolist():
             candidate = int(rng.choice(others[row].nonzero()[:, 0].numpy()))
             puzzles[row, candidate // 9] = candidate % 9 + 1
-        return batch | {"puzzle": puzzles, "wrong": wrong}
+        return batch | {"puzzle": puzzles, "contradictory": contradictory}
 
     def targets(self, batch: Batch) -> Tensor:
-        """Of cells that are not given, unless the network says "empty" too, and so learns from given ones as well."""
+        """Classes (n · 81,): those of given cells are ignored, unless the network has a class "empty"."""
         classes = self._classes(batch)
         return classes if self.built.first_digit else classes.where(batch["puzzle"].flatten() == 0, IGNORE)
 
     def logits(self, outputs: Tensor) -> Tensor:
-        return F.pad(outputs, (0, 1)) if self.wrong else outputs
+        return F.pad(outputs, (0, 1)) if self.contradiction_share else outputs
 
     def _classes(self, batch: Batch) -> Tensor:
         classes = batch["solution"].flatten() - 1 + self.built.first_digit
-        return classes.where(~batch["wrong"].repeat_interleave(81), NONE) if self.wrong else classes
+        if not self.contradiction_share:
+            return classes
+        return classes.where(~batch["contradictory"].repeat_interleave(81), NONE)
 
     def measure(self, outputs: Tensor, batch: Batch) -> dict[str, float]:
         cells = outputs[-1].argmax(-1) == self._classes(batch)
@@ -112,8 +130,8 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
 
     @cached_property
     def validation(self) -> PuzzleSet:
-        """As hard as training gets; for the paper's network, where givens are not lowered, the paper's mix."""
-        mixed = isinstance(self.preset, PaperPreset) and not self.preset.lower_by
+        """Puzzles of the final --extra-givens; for the paper's network without curriculum, 0 to 17 as in the paper."""
+        mixed = isinstance(self.preset, PaperPreset) and not self.preset.extra_givens_decrement
         givens = (0, 17) if mixed else self.preset.extra_givens
         count = 4 * VALIDATION if isinstance(self.preset, CandidatesPreset) else VALIDATION
         return PuzzleSet(*generate(count, seeded(VALIDATION_SEED), givens))
@@ -128,17 +146,17 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
 
 
 def _read_pools(paths: Sequence[Path], skip: int, avoid: Sequence[Path]) -> list[PuzzleSet]:
-    """The puzzles of some files without the first ones of the first, those to avoid, and all relatives of either."""
+    """Puzzles of the files, without the first ``skip`` of the first file, those to avoid, and all relatives of both."""
     files = [read_puzzles(path, prove="unsolved") for path in paths]
     tests = [read_puzzles(path, prove="unsolved").solutions for path in avoid]
     tests += [file.solutions[:skip] for file in files[:1]]
     if not files:
         return []
-    kept_for_testing, pools = fingerprints(np.concatenate(tests)), []
+    for_testing, pools = fingerprints(np.concatenate(tests)), []
     for path, file in zip(paths, files, strict=True):
-        rows = ~np.isin(fingerprints(file.solutions), kept_for_testing)
+        rows = ~np.isin(fingerprints(file.solutions), for_testing)
         if not rows.any():
-            raise InputError(f"{path}: nothing is left to train on without what is kept for testing and its relatives")
+            raise InputError(f"{path}: nothing is left to train on: all puzzles are for testing, or relatives of those")
         pools.append(PuzzleSet(file.puzzles[rows], file.solutions[rows]))
     return pools
 

@@ -54,7 +54,7 @@ class CellSudoku(PuzzleNetwork):
         self.digit = nn.Embedding(10, 16)
         self.row = nn.Embedding(9, 16)
         self.column = nn.Embedding(9, 16)
-        self.digit_units = preset.digit_units if isinstance(preset, PaperPreset) else 0
+        self.tied_digit_units = preset.tied_digit_units if isinstance(preset, PaperPreset) else 0
         layers = {f"{part}_layers": preset.layers for part in ("encoder", "message", "update")}
         settings: dict[str, Any] = {"outputs": 10, "update": "lstm", "readout": "node", "readout_layers": 0} | layers
         edges = 1 if preset.layers == 3 else 0
@@ -85,8 +85,8 @@ class CellSudoku(PuzzleNetwork):
         return self.rrn.update.noisy(state, noise, generator)
 
     def ties(self) -> list[Ties]:
-        """What is equal if the network treats all digits alike: ``digit_units`` of every layer belong to each."""
-        if not (units := self.digit_units):
+        """What is equal if the network treats all digits alike: ``tied_digit_units`` of every layer belong to each."""
+        if not (units := self.tied_digit_units):
             return []
         names, digit = Axis.of(0, 0, 1) + Axis.of(9, 1, 0), Axis.of(9, 1, 7)
         hidden = Axis.of(9, units, self.rrn.hidden - 9 * units)
@@ -142,7 +142,10 @@ class CandidateSudoku(CandidateNetwork, PuzzleNetwork):
 
     def __init__(self, preset: CandidatesPreset) -> None:
         super().__init__(KINDS, preset.hidden, preset.message_width, preset.layer_width)
-        self.refutes, self.exchanged = preset.wrong > 0, ROWS_AND_COLUMNS if preset.lines_alike else ()
+        self.refutes, self.exchanged = (
+            preset.contradiction_share > 0,
+            ROWS_AND_COLUMNS if preset.tie_rows_and_columns else (),
+        )
 
     def prepare(self, batch: Batch, box: Box | None = None) -> Batch:
         """With "open", which candidates are, and "known", the logits of the others: (n, 729) each."""

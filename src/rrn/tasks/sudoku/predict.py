@@ -71,7 +71,7 @@ def solve(
         max_steps: steps of one start.
         restarts: starts with noise on the way for puzzles that the first, clean start did not solve.
         noise: its standard deviation.
-        guess: let a network that was trained to (``--wrong``) guess after some steps, and take guesses back: see
+        guess: let a network that was trained with ``--contradiction-share`` guess, and take guesses back: see
             `rrn.inference.search`. Its further starts share what there is to search.
         weights: shipped weights, a folder or a hub id; or give a ``network``.
         trace: keep the probabilities of every step of the start that counts: the one that solved it, or the first.

@@ -1,5 +1,5 @@
-"""Sudoku: the paper's network, and a smaller, better one on the candidate graph; what they are compared with is in
-`baselines`."""
+"""Presets of Sudoku: the paper's network, and a smaller, better one on the candidate graph. `baselines` has the
+systems that they are compared with."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,7 +9,7 @@ from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset
 from rrn.training.presets import PAPERS_OPTIMIZER
 
 KINDS = (CandidatesPreset, PaperPreset, *baselines.KINDS)
-"""Each network's own settings."""
+"""The settings class of each network."""
 
 _PAPERS: dict[str, Any] = {"batch_size": 256, "updates": 300_000, "extra_givens": (0, 17), "validate_every": 500}
 _PAPERS |= {**PAPERS_OPTIMIZER, "l2": 1e-4}
@@ -18,13 +18,13 @@ _IN_SLOTS: dict[str, Any] = {"steps": 64, "segment": 8, "updates": 1_000_000, "l
 
 _SHALLOW = PaperPreset(
     name="sudoku-paper-shallow",
-    about="The first stage of sudoku-paper: one ReLU layer in each MLP, digits treated alike, many givens at first.",
+    about="The first stage of sudoku-paper: one ReLU layer in each MLP, tied digits, many givens at first.",
     hidden=96,
     layers=1,
-    digit_units=8,
+    tied_digit_units=8,
     slot_steps=(32, 48),
-    easier=45,
-    lower_by=0.1,
+    extra_givens_start=45,
+    extra_givens_decrement=0.1,
     stay=0.5,
     batch_size=32,
     minutes=40,
@@ -35,11 +35,11 @@ _SHALLOW = PaperPreset(
 
 _CANDIDATES = CandidatesPreset(
     name="sudoku",
-    about="Sudoku on the graph of open candidates: no digit, row or column has a name, so it learns in minutes.",
+    about="Sudoku on the candidate graph: all digits, rows and columns share weights, so it learns in minutes.",
     slot_steps=(32, 40),
-    lines_alike=True,
-    easier=12,
-    thin=2_000,
+    tie_rows_and_columns=True,
+    extra_givens_start=12,
+    few_givens_pool=2_000,
     batch_size=8,
     minutes=10,
     weight_decay=0.01,
@@ -48,23 +48,23 @@ _CANDIDATES = CandidatesPreset(
 )
 
 STRONGEST = "sudoku-hard"
-"""The shipped weights for what those of `sudoku` leave."""
+"""The shipped weights for puzzles that those of `sudoku` do not solve."""
 
 PRESETS = (
     _CANDIDATES,
     replace(
         _CANDIDATES,
         name=STRONGEST,
-        about="A wider network of that kind, for puzzles that only search solves: it guesses, and says which guesses "
-        "to trust. --start-from weights of sudoku.",
+        about="A wider network on the candidate graph that also detects contradictions, for best-first search on the "
+        "hardest puzzles. --start-from weights of sudoku.",
         hidden=96,
         message_width=24,
         layer_width=256,
         segment=16,
         slot_steps=(32, 64),
         stay=0.2,
-        easier=0,
-        wrong=0.4,
+        extra_givens_start=0,
+        contradiction_share=0.4,
         pool_share=0.85,
         pool_extra_givens=(0, 6),
         minutes=60,
@@ -79,7 +79,7 @@ PRESETS = (
         "sudoku-paper-shallow.",
         layers=3,
         slot_steps=(40, 64),
-        easier=0,
+        extra_givens_start=0,
         batch_size=16,
         minutes=55,
         lr=1e-3,
@@ -87,7 +87,7 @@ PRESETS = (
     ),
     PaperPreset(
         name="sudoku-paper-original",
-        about="The paper's network with the paper's own hyperparameters: for a GPU, and days.",
+        about="The paper's network with the paper's hyperparameters: takes days on a GPU.",
         hidden=96,
         steps=32,
         **_PAPERS,

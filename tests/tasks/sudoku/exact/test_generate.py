@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from rrn._compat import COMPILED
 from rrn.errors import InputError
 from rrn.tasks.sudoku import exact
-from rrn.tasks.sudoku.exact import count_guesses, count_solutions, generate, generate_hard, generate_thin, solve_exactly
+from rrn.tasks.sudoku.exact import (
+    count_guesses,
+    count_solutions,
+    generate,
+    generate_few_givens,
+    generate_hard,
+    solve_exactly,
+)
 from rrn.tasks.sudoku.grid import solves
 from rrn.tasks.sudoku.symmetry import draw_symmetries, fingerprints
 
@@ -148,7 +155,7 @@ def test_no_hard_puzzles_and_too_easy_ones() -> None:
 
 @pytest.mark.skipif(not COMPILED, reason="without numba the walk takes minutes: NOT tried")
 def test_thin_puzzles_have_fewer_givens_than_any_generated_one() -> None:
-    puzzles, solutions = generate_thin(20, np.random.default_rng(0))
+    puzzles, solutions = generate_few_givens(20, np.random.default_rng(0))
     found, counts = solve_exactly(puzzles)
     assert (counts == 1).all()
     assert (found == solutions).all()
@@ -156,9 +163,9 @@ def test_thin_puzzles_have_fewer_givens_than_any_generated_one() -> None:
     givens = (puzzles > 0).sum(1)
     assert givens.mean() < 21 < (generate(200, np.random.default_rng(0))[0] > 0).sum(1).min() + 1
     assert len(np.unique(puzzles, axis=0)) == 20
-    again = generate_thin(20, np.random.default_rng(0))
+    again = generate_few_givens(20, np.random.default_rng(0))
     assert all(one.tobytes() == other.tobytes() for one, other in zip((puzzles, solutions), again, strict=True))
-    assert [len(part) for part in generate_thin(0, np.random.default_rng(0))] == [0, 0]
+    assert [len(part) for part in generate_few_givens(0, np.random.default_rng(0))] == [0, 0]
 
 
 def test_plain_python_thins_the_same_way(plain_bitboards: ModuleType) -> None:

@@ -16,5 +16,5 @@ def build_baseline(preset: SudokuPreset) -> PuzzleNetwork:
         case LearnedMessagesPreset():
             return LearnedMessages(preset.hidden)
         case ConvolutionalPreset():
-            return ConvolutionalSudoku(preset.hidden, preset.digit_units)
+            return ConvolutionalSudoku(preset.hidden, preset.tied_digit_units)
     raise AssertionError(preset)

@@ -26,7 +26,7 @@ class ConvolutionalSudoku(PuzzleNetwork):
 
     looks = 64  # as many digits are filled in; it is trained on one
 
-    def __init__(self, filters: int, digit_units: int = 0) -> None:
+    def __init__(self, filters: int, tied_digit_units: int = 0) -> None:
         super().__init__()
         widths = [10, *[filters] * LAYERS]
         self.layers = nn.Sequential(
@@ -38,7 +38,7 @@ class ConvolutionalSudoku(PuzzleNetwork):
             ]
         )
         self.digits = nn.Conv2d(filters, 9, 1)
-        self.filters, self.digit_units = filters, digit_units
+        self.filters, self.tied_digit_units = filters, tied_digit_units
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         puzzles = batch["puzzle"]
@@ -56,8 +56,8 @@ class ConvolutionalSudoku(PuzzleNetwork):
         return self.digits(self.layers(image)).permute(0, 2, 3, 1).flatten(1, 2)
 
     def ties(self) -> list[Ties]:
-        """What is equal if the network treats all digits alike: ``digit_units`` filters of a layer belong to each."""
-        if not (units := self.digit_units):
+        """The weight tying: each digit has ``tied_digit_units`` filters of every layer."""
+        if not (units := self.tied_digit_units):
             return []
         empty, digits = Axis.of(0, 0, 1), Axis.of(9, 1, 0)
         hidden = Axis.of(9, units, self.filters - 9 * units)

@@ -1,4 +1,4 @@
-"""The networks that the paper compares itself with on Sudoku. `rrn.tasks.sudoku.presets` lists them with the others."""
+"""Presets of the networks that the paper compares itself with on Sudoku."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
@@ -10,7 +10,7 @@ from rrn.tasks.sudoku.settings import DigitUnits, Layers, PaperPreset, SudokuPre
 
 @dataclass(frozen=True, kw_only=True)
 class _WithoutSlots(SudokuPreset):
-    """For networks without a state to go on from."""
+    """For networks that cannot resume from a state."""
 
     slot_steps: Annotated[Literal[None], tyro.conf.Suppress] = None
 
@@ -32,14 +32,14 @@ class LearnedMessagesPreset(_WithoutSlots):
 @dataclass(frozen=True, kw_only=True)
 class ConvolutionalPreset(_WithoutSlots):
     network: Annotated[Literal["convolutional"], tyro.conf.Suppress] = "convolutional"
-    digit_units: DigitUnits = 0
-    """This many filters of every layer belong to each digit, the rest to none: see sudoku-paper."""
+    tied_digit_units: DigitUnits = 0
+    """This many filters of every layer belong to each digit, as in sudoku-paper."""
 
 
 KINDS = (WholeGraphPreset, LearnedMessagesPreset, ConvolutionalPreset)
 
-_COMPARED: dict[str, Any] = {"extra_givens": (0, 17), "easier": 30, "updates": 1_000_000, "minutes": 12}
-_ONE_LOOK = _COMPARED | {"ema": 0.998, "validate_every": 100}
+_COMPARED: dict[str, Any] = {"extra_givens": (0, 17), "extra_givens_start": 30, "updates": 1_000_000, "minutes": 12}
+_ONE_STEP = _COMPARED | {"ema": 0.998, "validate_every": 100}
 
 _LEARNED_MESSAGES = LearnedMessagesPreset(
     name="sudoku-learned-messages",
@@ -56,12 +56,12 @@ _LEARNED_MESSAGES = LearnedMessagesPreset(
 PRESETS = (
     PaperPreset(
         name="sudoku-rn-node",
-        about="The node-centric relational network: the paper's network, run for one step. Digits treated alike, many "
-        "givens at first. Grown: --layers 1 --lr 2e-3 --easier 33 first, then --start-from its weights.",
+        about="The node-centric relational network: the paper's network, run for one step. Tied digits, many givens "
+        "at first. Grown: --layers 1 --lr 2e-3 --extra-givens-start 33 first, then --start-from its weights.",
         hidden=96,
-        digit_units=8,
+        tied_digit_units=8,
         steps=1,
-        **_ONE_LOOK,
+        **_ONE_STEP,
     ),
     WholeGraphPreset(
         name="sudoku-rn-graph",
@@ -69,7 +69,7 @@ PRESETS = (
         "givens at first.",
         hidden=256,
         steps=1,
-        **_ONE_LOOK,
+        **_ONE_STEP,
     ),
     _LEARNED_MESSAGES,
     replace(
@@ -88,9 +88,9 @@ PRESETS = (
     ConvolutionalPreset(
         name="sudoku-convolutional",
         about="A convolutional network on the grid as an image (Park 2016), of 64 filters per layer instead of 512. "
-        "Digits are treated alike.",
+        "Digits are tied.",
         hidden=64,
-        digit_units=6,
+        tied_digit_units=6,
         steps=1,
         updates=5_000,
         lr=2e-3,

@@ -103,7 +103,7 @@ def generate_hard(
     return hard, solved, needed
 
 
-def generate_thin(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def generate_few_givens(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Minimal puzzles with few givens, some 20 where `generate` leaves 24, and their solutions, uint8 (count, 81) each.
 
     Walks that exchange clues lead to them (`bitboards.thin`); those of one walk, eight, are related.
