@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -15,7 +16,9 @@ from rrn.cli.options import parse
 from rrn.errors import DISTRIBUTION, command, counted
 from rrn.tasks.accuracy import ACCURACY
 from rrn.tasks.sudoku.examples import EXAMPLES
-from rrn.tasks.trace import Trace
+
+if TYPE_CHECKING:
+    from rrn.inference.result import Result
 
 PUZZLE = EXAMPLES[1]
 STORY = (
@@ -133,16 +136,17 @@ def _grid(puzzle: np.ndarray, chances: np.ndarray | None, step: int, last: int) 
 
 def _babi() -> Act:
     from rrn.io.pretrained import from_pretrained
+    from rrn.tasks.answers import important_facts
     from rrn.tasks.babi.predict import parse as read
     from rrn.tasks.babi.predict import predict
     from rrn.tasks.babi.presets import ASKED, BabiPreset
 
     network, preset = from_pretrained(ASKED)
     assert isinstance(preset, BabiPreset)
-    trace = predict(network, read(STORY, STORY_QUESTION), preset.steps, preset.max_facts)
-    needed = sorted((fact for fact, _ in trace.mattered(2)), key=trace.facts.index)
+    result = predict(network, read(STORY, STORY_QUESTION), preset.steps, preset.max_facts)
+    needed = sorted((fact for fact, _ in important_facts(result, 2)), key=result.details["facts"].index)
     because = f"It needed: {' '.join(needed)}"
-    return lambda stage: _answer(stage, "A story.", STORY, STORY_QUESTION, _best(trace), "office", because)
+    return lambda stage: _answer(stage, "A story.", STORY, STORY_QUESTION, _best(result), "office", because)
 
 
 def _ages() -> Act:
@@ -152,10 +156,11 @@ def _ages() -> Act:
 
     network, preset = from_pretrained("ages")
     asked = read(RIDDLE, RIDDLE_ABOUT)
-    trace = predict(network, asked, preset.steps)
-    truth, far = str(trace.truth), counted(int(asked.questions.length[0]), "difference")
+    result = predict(network, asked, preset.steps)
+    truth, far = result.details["truth"], counted(int(asked.questions.length[0]), "difference")
+    question = result.details["question"]
     because = f"{far} away from the one age that is given."
-    return lambda stage: _answer(stage, "A riddle.", RIDDLE, trace.question, _best(trace), truth, because)
+    return lambda stage: _answer(stage, "A riddle.", RIDDLE, question, _best(result), truth, because)
 
 
 def _pretty_clevr() -> Act:
@@ -165,16 +170,18 @@ def _pretty_clevr() -> Act:
 
     network, preset = from_pretrained("pretty-clevr")
     asked = read(SCENE, START, JUMPS)
-    trace = predict(network, asked, preset.steps)
+    result = predict(network, asked, preset.steps)
     about = "Eight objects lie about. From one, jump to the nearest that was not visited yet, again and again."
     question = f"From the {START} one, where do {JUMPS} jumps lead?"
-    truth, path = str(trace.truth), " → ".join(asked.path)
-    return lambda stage: _answer(stage, "A walk.", about, question, _best(trace), truth, path)
+    truth, path = result.details["truth"], " → ".join(asked.path)
+    return lambda stage: _answer(stage, "A walk.", about, question, _best(result), truth, path)
 
 
-def _best(trace: Trace) -> list[tuple[str, float]]:
+def _best(result: "Result") -> list[tuple[str, float]]:
     """The most probable answer after each step."""
-    return [best[0] for best in trace.guesses(1)]
+    from rrn.tasks.answers import top_choices
+
+    return [best[0] for best in top_choices(result, 1)]
 
 
 def _answer(

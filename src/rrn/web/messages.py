@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rrn.tasks.trace import Trace
+from rrn.inference.result import Result
+from rrn.tasks.answers import top_choices
 from rrn.web import limits
 
 Seed = Annotated[int, Field(ge=0, le=limits.LARGEST_SEED)]
@@ -46,9 +47,9 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 MALFORMED: dict[int | str, dict[str, Any]] = {400: {"model": Refusal, "description": "The body is not JSON."}}
 
 
-def best_guesses(trace: Trace, count: int = 4) -> list[dict[str, Any]]:
+def best_guesses(result: Result, count: int = 4) -> list[dict[str, Any]]:
     """As `Step`s."""
     return [
         {"step": t, "guesses": [{"answer": answer, "probability": round(p, 4)} for answer, p in best]}
-        for t, best in enumerate(trace.guesses(count), start=1)
+        for t, best in enumerate(top_choices(result, count), start=1)
     ]

@@ -9,6 +9,7 @@ from tests.tasks.ages.test_evaluate import Knowing
 from rrn.errors import InputError
 from rrn.tasks.ages.data import AGES, PERSONS, held_out_questions, sample
 from rrn.tasks.ages.predict import parse, predict, probabilities
+from rrn.tasks.answers import is_correct, top_choices
 
 
 def answer(text: str, question: str | None = None) -> int:
@@ -116,11 +117,14 @@ def test_probabilities() -> None:
     assert (said[-1].argmax(-1) == questions.answer).all()
 
 
-def test_what_is_said_to_a_story() -> None:
+def test_the_result_of_a_story() -> None:
     """The network that knows ages t differences away after t steps says one more before that."""
     story = parse("Ann is 20. Ann is 4 older than Bob. Cleo is 6 younger than Bob. How old is Cleo?")
     assert story.asked == "Cleo"
-    trace = predict(Knowing(), story, 3)
-    assert (trace.question, trace.truth, trace.answer, trace.right) == ("How old is Cleo?", "10", "10", True)
-    assert [best[0][0] for best in trace.guesses(1)] == ["11", "10", "10"]
-    assert predict(Knowing(), story, 1).right is False
+    result = predict(Knowing(), story, 3)
+    details = result.details
+    assert (details["question"], details["truth"], result.answers) == ("How old is Cleo?", "10", "10")
+    assert is_correct(result) is True
+    assert (result.steps, result.attempts, result.record.shape) == (3, 1, (3, AGES))
+    assert [best[0][0] for best in top_choices(result, 1)] == ["11", "10", "10"]
+    assert is_correct(predict(Knowing(), story, 1)) is False

@@ -26,18 +26,18 @@ FACTS = ["Mary went to the kitchen.", "John went to the garden.", "Mary went to 
 
 
 def test_the_answer_and_the_facts_it_comes_from() -> None:
-    trace = predict(LastPlaceOfMary(), Asked(FACTS, "Where is Mary?"), steps=3, max_facts=20)
-    assert trace.answer == "office"
-    assert trace.probabilities.shape == (3, len(WORDS))
-    assert trace.probabilities[-1, WORD_IDS["office"]] == pytest.approx(0.9)
-    np.testing.assert_allclose(trace.importance, [0, 0, 0.9, 0], atol=0.01)
+    result = predict(LastPlaceOfMary(), Asked(FACTS, "Where is Mary?"), steps=3, max_facts=20)
+    assert result.answers == "office"
+    assert result.record.shape == (3, len(WORDS))
+    assert result.record[-1, WORD_IDS["office"]] == pytest.approx(0.9)
+    np.testing.assert_allclose(result.details["importance"], [0, 0, 0.9, 0], atol=0.01)
 
 
 def test_only_the_last_facts_are_read() -> None:
-    trace = predict(LastPlaceOfMary(), Asked(FACTS, "Where is Mary?"), steps=1, max_facts=1)
-    assert trace.answer == "nothing"
-    assert trace.facts == (FACTS[-1],)
-    assert trace.importance == (1.0,)
+    result = predict(LastPlaceOfMary(), Asked(FACTS, "Where is Mary?"), steps=1, max_facts=1)
+    assert result.answers == "nothing"
+    assert result.details["facts"] == (FACTS[-1],)
+    assert result.details["importance"] == (1.0,)
 
 
 @pytest.mark.parametrize(

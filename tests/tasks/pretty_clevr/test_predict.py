@@ -3,6 +3,8 @@ import pytest
 from tests.tasks.pretty_clevr.test_evaluate import AsFarAsItsSteps
 
 from rrn.errors import InputError
+from rrn.inference.result import Status
+from rrn.tasks.answers import is_correct, top_choices
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.predict import parse, predict, probabilities
 
@@ -16,17 +18,18 @@ def test_probabilities_of_the_names_after_each_step() -> None:
     assert said[-1].argmax(-1).tolist() == [scenes.scene(0).answer(0, 5), scenes.scene(1).answer(2, 1)]
 
 
-def test_what_is_said_to_a_question() -> None:
+def test_the_result_of_a_question() -> None:
     asked = parse(7, " Green", 3)
-    trace = predict(AsFarAsItsSteps(), asked, 4)
-    assert trace.question == "green, 3 jumps"
-    assert trace.truth == data.NAMES[asked.scene.answer(3, 3)]
-    assert (trace.answer, trace.right) == (trace.truth, True)
-    assert [best[0][0] == trace.truth for best in trace.guesses(1)] == [False, False, True, True]
+    result = predict(AsFarAsItsSteps(), asked, 4)
+    truth = result.details["truth"]
+    assert result.details["question"] == "green, 3 jumps"
+    assert truth == data.NAMES[asked.scene.answer(3, 3)]
+    assert (result.status, result.answers, is_correct(result)) == (Status.SOLVED, truth, True)
+    assert [best[0][0] == truth for best in top_choices(result, 1)] == [False, False, True, True]
     assert len(asked.path) == 4
     assert asked.path[0].startswith("green ")
-    assert asked.path[-1].endswith(trace.truth)
-    assert predict(AsFarAsItsSteps(), parse(7, "star", 1), 1).question == "star, 1 jump"
+    assert asked.path[-1].endswith(truth)
+    assert predict(AsFarAsItsSteps(), parse(7, "star", 1), 1).details["question"] == "star, 1 jump"
 
 
 @pytest.mark.parametrize(

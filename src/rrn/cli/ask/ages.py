@@ -42,26 +42,27 @@ def main(arguments: list[str]) -> int:
     from rrn.io.pretrained import from_pretrained
     from rrn.tasks.ages.predict import parse as read
     from rrn.tasks.ages.predict import predict
+    from rrn.tasks.answers import is_correct, top_choices
 
     asked = read(story, options.question, options.seed)
     network, preset = from_pretrained(options.weights, task="ages")
     host(network, find_device(options.device))
-    trace = predict(network, asked, options.steps or preset.steps)
-    name, guesses = asked.asked, trace.guesses(2)
+    result = predict(network, asked, options.steps or preset.steps)
+    name, best, correct = asked.asked, top_choices(result, 2), is_correct(result)
+    truth = result.details["truth"]
     if options.json:
         steps = [
-            {"step": t, "answer": int(first), "probability": round(p, 4)}
-            for t, ((first, p), _) in enumerate(guesses, 1)
+            {"step": t, "answer": int(first), "probability": round(p, 4)} for t, ((first, p), _) in enumerate(best, 1)
         ]
-        print_json({"question": name, "answer": int(trace.answer), "right": trace.right, "steps": steps})
+        print_json({"question": name, "answer": int(result.answers), "right": correct, "steps": steps})
         return 0
     console = Console(highlight=False)
     console.print(story.strip(), markup=False)
     table = Table("step", f"{name} is", "probability", "runner-up", box=None, header_style="bold")
-    for t, ((first, p), (second, q)) in enumerate(guesses, start=1):
-        table.add_row(str(t), first, f"{p:6.1%}", f"{second} ({q:.1%})", style="green" if first == trace.truth else "")
+    for t, ((first, p), (second, q)) in enumerate(best, start=1):
+        table.add_row(str(t), first, f"{p:6.1%}", f"{second} ({q:.1%})", style="green" if first == truth else "")
     console.print(table)
-    verdict = "which is right" if trace.right else f"which is wrong: the facts make it {trace.truth}"
+    verdict = "which is right" if correct else f"which is wrong: the facts make it {truth}"
     far = counted(int(asked.questions.length[0]), "difference")
-    console.print(f"\n{name} is [bold]{trace.answer}[/bold], {verdict} ({far} away from the age given).")
+    console.print(f"\n{name} is [bold]{result.answers}[/bold], {verdict} ({far} away from the age given).")
     return 0

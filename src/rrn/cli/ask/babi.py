@@ -16,8 +16,8 @@ from rrn.tasks.babi.vocabulary import NOT_TOLD, UNKNOWN_ID
 from rrn.training.presets import Steps
 
 if TYPE_CHECKING:
+    from rrn.inference.result import Result
     from rrn.tasks.babi.predict import Asked
-    from rrn.tasks.trace import Trace
 
 EXAMPLE = (
     "Mary went to the kitchen. John moved to the garden. Mary took the milk there. Mary travelled to the office. "
@@ -68,11 +68,11 @@ def main(arguments: list[str]) -> int:
         asked = read(story or sys.stdin.read(), question)
     except UnknownWord as error:
         raise InputError(f"{error} (rrn ask babi --words lists those it knows)") from error
-    _tell(_asked(options, asked), asked, options)
+    _print_result(_predict(options, asked), asked, options)
     return 0
 
 
-def _asked(options: Options, asked: "Asked") -> "Trace":
+def _predict(options: Options, asked: "Asked") -> "Result":
     from rrn.inference.devices import find_device, host
     from rrn.io.pretrained import from_pretrained
     from rrn.tasks.babi.predict import predict
@@ -84,9 +84,12 @@ def _asked(options: Options, asked: "Asked") -> "Trace":
     return predict(network, asked, options.steps or preset.steps, preset.max_facts)
 
 
-def _tell(trace: "Trace", asked: "Asked", options: Options) -> None:
-    mattered, best = trace.mattered(SHOWN), trace.guesses(SHOWN)
-    not_told = float(trace.probabilities[-1, UNKNOWN_ID])
+def _print_result(result: "Result", asked: "Asked", options: Options) -> None:
+    from rrn.tasks.answers import important_facts, top_choices
+
+    important, best = important_facts(result, SHOWN), top_choices(result, SHOWN)
+    question, facts = result.details["question"], result.details["facts"]
+    not_told = float(result.record[-1, UNKNOWN_ID])
     if options.json:
         steps = [
             {
@@ -97,8 +100,8 @@ def _tell(trace: "Trace", asked: "Asked", options: Options) -> None:
             }
             for t, row in enumerate(best, start=1)
         ]
-        facts_json = [{"fact": fact, "importance": round(value, 4)} for fact, value in mattered]
-        answered = {"question": trace.question, "answer": trace.answer, "not_in_the_story": round(not_told, 4)}
+        facts_json = [{"fact": fact, "importance": round(value, 4)} for fact, value in important]
+        answered = {"question": question, "answer": result.answers, "not_in_the_story": round(not_told, 4)}
         print_json({**answered, "steps": steps, "facts": facts_json, "read_as": dict(asked.replaced)})
         return
     console = Console(highlight=False)
@@ -106,18 +109,18 @@ def _tell(trace: "Trace", asked: "Asked", options: Options) -> None:
     for t, row in enumerate(best, start=1):
         others = ", ".join(f"{word} ({p:.1%})" for word, p in row[1:])
         table.add_row(str(t), row[0][0], f"{row[0][1]:6.1%}", others)
-    console.print(Text.assemble(" ".join(asked.facts), "\n", (trace.question, "bold")))
+    console.print(Text.assemble(" ".join(asked.facts), "\n", (question, "bold")))
     if asked.replaced:
         console.print(f"(read: {', '.join(f'{word} as {meant}' for word, meant in asked.replaced)})", markup=False)
     console.print(table)
-    told = trace.answer != NOT_TOLD
+    told = result.answers != NOT_TOLD
     doubt = f" (that the story does not say is {not_told:.1%} probable)" if told and not_told >= DOUBT else ""
-    console.print(Text.assemble("\n", (trace.answer, "bold"), doubt))
-    if len(asked.facts) > len(trace.facts):
-        console.print(f"(The network read the last {len(trace.facts)} of {len(asked.facts)} facts.)")
-    if mattered:
+    console.print(Text.assemble("\n", (result.answers, "bold"), doubt))
+    if len(asked.facts) > len(facts):
+        console.print(f"(The network read the last {len(facts)} of {len(asked.facts)} facts.)")
+    if important:
         console.print("Facts that mattered most, by how far the answer's probability falls without each:")
-        for fact, value in mattered:
+        for fact, value in important:
             console.print(f"  {value:6.1%}  {fact}", markup=False)
 
 
@@ -147,7 +150,7 @@ def _prompt(options: Options) -> int:
                 said = understood([], sentence)
                 if sentence.endswith("?"):
                     asked = Asked(list(facts), said.question, tuple({**replaced, **dict(said.replaced)}.items()))
-                    _tell(_asked(options, asked), asked, options)
+                    _print_result(_predict(options, asked), asked, options)
                 else:
                     facts.append(said.question)
                     replaced |= dict(said.replaced)

@@ -38,6 +38,7 @@ def main(arguments: list[str]) -> int:
     )
     from rrn.inference.devices import find_device, host
     from rrn.io.pretrained import from_pretrained
+    from rrn.tasks.answers import is_correct, top_choices
     from rrn.tasks.pretty_clevr import data
     from rrn.tasks.pretty_clevr.figures import draw_question
     from rrn.tasks.pretty_clevr.predict import parse as read
@@ -46,17 +47,16 @@ def main(arguments: list[str]) -> int:
     asked = read(options.seed, options.start, options.jumps)
     network, preset = from_pretrained(options.weights, task="pretty-clevr")
     host(network, find_device(options.device))
-    trace = predict(network, asked, options.steps or preset.steps)
+    result = predict(network, asked, options.steps or preset.steps)
     if options.out:
         draw_question(options.out, asked.scene, asked.start, asked.jumps)
-    guesses = trace.guesses(2)
+    best, correct, truth = top_choices(result, 2), is_correct(result), result.details["truth"]
     if options.json:
         steps = [
-            {"step": t, "answer": first, "probability": round(p, 4)}
-            for t, ((first, p), _) in enumerate(guesses, start=1)
+            {"step": t, "answer": first, "probability": round(p, 4)} for t, ((first, p), _) in enumerate(best, start=1)
         ]
         question = {"seed": options.seed, "start": data.NAMES[asked.start], "jumps": options.jumps}
-        answered = {"answer": trace.answer, "truth": trace.truth, "right": trace.right}
+        answered = {"answer": result.answers, "truth": truth, "right": correct}
         print_json(
             {**question, **answered, "path": asked.path, "steps": steps, "picture": options.out and str(options.out)}
         )
@@ -64,11 +64,11 @@ def main(arguments: list[str]) -> int:
     console = Console(highlight=False)
     console.print(data.describe(asked.scene) + "\n")
     table = Table("step", "answer", "probability", "runner-up", box=None, header_style="bold")
-    for t, ((first, p), (second, q)) in enumerate(guesses, start=1):
-        table.add_row(str(t), first, f"{p:6.1%}", f"{second} ({q:.1%})", style="green" if first == trace.truth else "")
+    for t, ((first, p), (second, q)) in enumerate(best, start=1):
+        table.add_row(str(t), first, f"{p:6.1%}", f"{second} ({q:.1%})", style="green" if first == truth else "")
     console.print(table)
-    verdict = "which is right" if trace.right else f"which is wrong: it is {trace.truth}"
-    console.print(f"\n{trace.question}: [bold]{trace.answer}[/bold], {verdict}.")
+    verdict = "which is right" if correct else f"which is wrong: it is {truth}"
+    console.print(f"\n{result.details['question']}: [bold]{result.answers}[/bold], {verdict}.")
     console.print("The jumps: " + " → ".join(asked.path))
     if options.out:
         print(f"drawn: {options.out}", file=sys.stderr)

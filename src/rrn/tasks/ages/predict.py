@@ -8,10 +8,10 @@ import numpy as np
 from torch import nn
 
 from rrn.errors import InputError, quote
+from rrn.inference.result import Result
 from rrn.tasks.ages.data import AGES, PERSONS, Questions
 from rrn.tasks.ages.model import as_batch
-from rrn.tasks.answers import answer_logits
-from rrn.tasks.trace import Trace
+from rrn.tasks.answers import answer_logits, answer_result
 
 _NAME = r"([\w'’-]{1,40})"
 _AGE = re.compile(rf"^{_NAME} is (\d{{1,9}})(?: years? old)?$", re.IGNORECASE)
@@ -34,10 +34,12 @@ class Story:
         return self.names[int(self.questions.asked[0])]
 
 
-def predict(network: nn.Module, story: Story, steps: int) -> Trace:
-    truth = str(int(story.questions.answer[0]))
+def predict(network: nn.Module, story: Story, steps: int) -> Result:
+    """The age of the person asked about, as text; the record holds the probability of each age after each step."""
     choices = [str(age) for age in range(AGES)]
-    return Trace(f"How old is {story.asked}?", choices, probabilities(network, story.questions, steps)[:, 0], truth)
+    shares = probabilities(network, story.questions, steps)[:, 0]
+    truth = str(int(story.questions.answer[0]))
+    return answer_result(shares, choices, f"How old is {story.asked}?", truth=truth)
 
 
 def probabilities(network: nn.Module, questions: Questions, steps: int) -> np.ndarray:

@@ -5,12 +5,12 @@ from typing import NamedTuple
 from torch import nn
 
 from rrn.errors import InputError, quote
-from rrn.tasks.answers import answer_logits
+from rrn.inference.result import Result
+from rrn.tasks.answers import answer_logits, answer_result
 from rrn.tasks.babi.data import SentenceTable, encode
 from rrn.tasks.babi.model import as_batch
 from rrn.tasks.babi.stories import Question, Story
-from rrn.tasks.babi.vocabulary import ANSWERS, hint_for, read_as, split_sentences, unknown_words
-from rrn.tasks.trace import Trace
+from rrn.tasks.babi.vocabulary import ANSWERS, NOT_TOLD, hint_for, read_as, split_sentences, unknown_words
 
 
 class UnknownWord(InputError):
@@ -48,8 +48,12 @@ def understood(facts: list[str], question: str) -> Asked:
     return Asked(sentences[:-1], sentences[-1], tuple(replaced.items()))
 
 
-def predict(network: nn.Module, asked: Asked, steps: int, max_facts: int) -> Trace:
-    """Also asks once without each fact in turn, all in one batch, to see which of them matter."""
+def predict(network: nn.Module, asked: Asked, steps: int, max_facts: int) -> Result:
+    """The answer to a question about the last ``max_facts`` facts.
+
+    The importance of a fact is the decrease of the answer's probability when the fact is left out; all stories with one
+    fact left out run in the same batch.
+    """
     facts, question = asked.facts, asked.question
     check_words([*facts, question])
     if not facts:
@@ -65,7 +69,7 @@ def predict(network: nn.Module, asked: Asked, steps: int, max_facts: int) -> Tra
     whole, without = probabilities[:, 0], probabilities[-1, 1:]
     best = whole[-1].argmax()
     importance = (whole[-1, best] - without[:, best]).tolist() if len(facts) > 1 else [1.0]
-    return Trace(question, ANSWERS, whole, facts=tuple(facts), importance=tuple(importance))
+    return answer_result(whole, ANSWERS, question, facts=facts, importance=importance, no_answer=NOT_TOLD)
 
 
 def check_words(sentences: list[str]) -> None:

@@ -6,10 +6,10 @@ import numpy as np
 from torch import nn
 
 from rrn.errors import InputError
-from rrn.tasks.answers import answer_logits
+from rrn.inference.result import Result
+from rrn.tasks.answers import answer_logits, answer_result
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.model import as_batch
-from rrn.tasks.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,13 @@ def parse(seed: int, start: str, jumps: int) -> Asked:
     return Asked(scene_of(seed), data.number_of(start), jumps)
 
 
-def predict(network: nn.Module, asked: Asked, steps: int) -> Trace:
+def predict(network: nn.Module, asked: Asked, steps: int) -> Result:
+    """The name of the object reached; the record holds the probability of each name after each step."""
     number = np.array([data.question_number(asked.start, asked.jumps)])
     question = f"{data.NAMES[asked.start]}, {asked.jumps} jump{'s' * (asked.jumps != 1)}"
     truth = data.NAMES[asked.scene.answer(asked.start, asked.jumps)]
-    return Trace(question, data.NAMES, probabilities(network, asked.scenes, number, steps)[:, 0], truth)
+    shares = probabilities(network, asked.scenes, number, steps)[:, 0]
+    return answer_result(shares, data.NAMES, question, truth=truth)
 
 
 def probabilities(network: nn.Module, scenes: data.Scenes, numbers: np.ndarray, steps: int) -> np.ndarray:

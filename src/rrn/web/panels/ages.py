@@ -53,14 +53,14 @@ class Example(BaseModel):
 
 def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[str, Any]:
     story = parse(request.story, seed=request.seed)
-    trace = predict(network, story, request.steps or training_steps)
+    result = predict(network, story, request.steps or training_steps)
     return {
         "person": story.asked,
-        "answer": int(trace.answer),
+        "answer": int(result.answers),
         "truth": int(story.questions.answer[0]),
         "differences": int(story.questions.length[0]),
-        "steps": best_guesses(trace),
-        "distribution": np.round(trace.probabilities.astype(float), 4).tolist(),
+        "steps": best_guesses(result),
+        "distribution": np.round(result.record.astype(float), 4).tolist(),
     }
 
 

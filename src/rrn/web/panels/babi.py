@@ -102,15 +102,16 @@ def read_story(request: AskRequest) -> tuple[list[str], str]:
 def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[str, Any]:
     facts, question = read_story(request)
     asked = understood(facts, question)
-    trace = predict(network, asked, request.steps or training_steps, limits.FACTS)
-    mattered = np.clip(trace.importance, 0, 1)
+    result = predict(network, asked, request.steps or training_steps, limits.FACTS)
+    mattered = np.clip(result.details["importance"], 0, 1)
     return {
-        "answer": trace.answer,
-        "not_told": round(float(trace.probabilities[-1, UNKNOWN_ID]), 4),
+        "answer": result.answers,
+        "not_told": round(float(result.record[-1, UNKNOWN_ID]), 4),
         "facts": [
-            {"text": text, "mattered": round(float(m), 4)} for text, m in zip(trace.facts, mattered, strict=True)
+            {"text": text, "mattered": round(float(m), 4)}
+            for text, m in zip(result.details["facts"], mattered, strict=True)
         ],
-        "steps": best_guesses(trace),
+        "steps": best_guesses(result),
         "read_as": list(asked.replaced),
     }
 

@@ -73,12 +73,12 @@ def _scene(seed: int) -> dict[str, Any]:
 
 def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[str, Any]:
     asked = parse(request.seed, request.start, request.jumps)
-    trace = predict(network, asked, request.steps or training_steps)
+    result = predict(network, asked, request.steps or training_steps)
     return {
-        "answer": trace.answer,
-        "truth": trace.truth,
+        "answer": result.answers,
+        "truth": result.details["truth"],
         "path": asked.scene.path(asked.start, asked.jumps),
-        "steps": best_guesses(trace),
+        "steps": best_guesses(result),
     }
 
 
