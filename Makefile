@@ -38,9 +38,8 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-# The paper's figures beside those of results/, for the docs and for installed packages; after new results or weights.
+# docs/reproduce.md from src/rrn/tasks/reproduce.json; a test compares the figures there with results/.
 reproduce: $(READY)
-	$(BIN)/rrn reproduce --list --json --out src/rrn/reproduced.json > /dev/null
 	$(BIN)/rrn reproduce --list --markdown --out docs/reproduce.md > /dev/null
 
 docs: $(READY)

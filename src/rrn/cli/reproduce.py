@@ -1,14 +1,19 @@
-"""rrn reproduce ID: a row of the paper's tables and figures, measured with the shipped weights, beside the paper's."""
+"""rrn reproduce ID: measure a row of the paper's tables and figures with the shipped weights.
+
+The rows are in ``rrn/tasks/reproduce.json``. Figures are templates filled with the JSON of a file of ``results/``:
+``{a.b}`` is an entry, ``*`` all entries of an object. Shares are shown in percent, a list by its length.
+"""
 
 import contextlib
 import io
 import json
+import re
 import shlex
-import sys
 import time
 from dataclasses import dataclass
 from datetime import date
-from importlib import import_module
+from difflib import get_close_matches
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,167 +22,164 @@ from rich.console import Console
 from rich.table import Table
 
 from rrn.cli.options import parse, print_json
-from rrn.errors import InputError
+from rrn.errors import InputError, quote
 from rrn.io.files import write_atomically, write_json
-from rrn.tasks import reproducing
 from rrn.tasks.evaluation import machine
 
-ABOUT = """Measure a row of the paper's tables and figures with the shipped weights, beside the paper's figure and ours.
+ABOUT = """Measure a row of the paper's tables and figures with the shipped weights, next to the paper's figure.
 
   rrn reproduce --list
 
   rrn reproduce ages-steps
 
-Nothing is trained, and nothing is written unless --out says where. Exits with 1 where there is nothing to measure."""
-MEASURING = ("evaluate", "compare")
-"""Commands that take --data and --limit."""
+Nothing is trained. Nothing is written without --out. Exits with 1 if the row has no command."""
+COLUMNS = {"paper": "the paper", "same_inputs": "same inputs and supervision", "best": "best"}
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Options:
     id: Annotated[str, tyro.conf.Positional] = ""
-    """The row; --list names them."""
+    """The row; --list prints all."""
     list: bool = False
-    """Print all rows: the paper's figure, ours told as much, our best, the command and its minutes."""
+    """Print all rows: the paper's figure, ours with the same inputs and supervision, our best."""
     json: bool = False
-    """Print JSON and nothing else: an array with --list, else one object."""
+    """Print only JSON: an array with --list, otherwise one object."""
     markdown: bool = False
     """With --list: print docs/reproduce.md."""
     data: Path | None = None
-    """Measure on this file or folder instead of on data made on the spot."""
+    """Measure on this file or folder instead of generated data."""
     limit: int | None = None
-    """Measure on this many only, the first."""
+    """Measure on the first problems only, this many."""
     weights: str | None = None
-    """Measure these weights instead: a folder, such as runs/sudoku-paper/best, shipped weights by name, or a hub id."""
+    """Measure these weights instead of the shipped ones: a folder, such as runs/sudoku-paper/best, or a hub id."""
     out: Path | None = None
-    """Also write the list (JSON, or the page with --markdown) or what was measured (JSON) to this file."""
+    """Also write the list (JSON, or Markdown with --markdown) or the measurement (JSON) to this file."""
 
 
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn reproduce", ABOUT)
     if bool(options.id) == options.list:
-        raise InputError("expected the ID of a row, or --list, which names them")
-    _refuse_what_does_nothing(options)
-    from rrn.io.pretrained import shipped
-
-    if options.list:
-        return _print_list(options, reproducing.listed(shipped()))
-    return _print_row(options, reproducing.find_row(options.id), shipped())
-
-
-def _refuse_what_does_nothing(options: Options) -> None:
+        raise InputError("expected the ID of a row, or --list, which prints them")
     if options.markdown and (options.json or not options.list):
-        raise InputError("--markdown: with --list, and without --json")
+        raise InputError("--markdown: needs --list, and excludes --json")
     for name in ("data", "limit", "weights"):
         if options.list and getattr(options, name) is not None:
             raise InputError(f"--{name}: --list measures nothing; give the ID of a row")
-    if options.limit is not None and options.limit < 1:
-        raise InputError(f"--limit: expected at least 1, got {options.limit}")
-
-
-def _print_list(options: Options, rows: list[dict[str, Any]]) -> int:
-    page = reproducing.markdown(rows)
+    content = json.loads((resources.files("rrn.tasks") / "reproduce.json").read_text("utf-8"))
+    rows = {row["id"]: {"where": part["title"], **row} for part in content["sections"] for row in part["rows"]}
+    if options.list:
+        return _print_list(options, content, list(rows.values()))
+    if options.id not in rows:
+        near = get_close_matches(options.id, rows, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "'rrn reproduce --list' prints all"
+        raise InputError(f"no row {quote(options.id)}; {hint}")
+    row = rows[options.id]
+    measured = _measure(row, options) if row["command"] else None
     if options.out:
-        if options.markdown:
-            write_atomically(options.out, page)
-        else:
-            write_json(options.out, rows)
+        write_json(options.out, {"id": row["id"], "paper": row["paper"], **(measured or {})})
+    if options.json:
+        print_json(row | {"measured": measured})
+        return 0 if measured else 1
+    table = Table(box=None, show_header=False)
+    for key, label in COLUMNS.items():
+        table.add_row(label, _cell(row[key]))
+    table.add_row("now", measured["figure"] if measured else "not measured", style="bold")
+    console = Console(highlight=False)
+    console.print(f"[bold]{row['where']}[/bold]: {row['what']}\n")
+    console.print(table)
+    if measured and measured["n"]:
+        differs = next(text for task, text in content["now_differs"].items() if row["id"].startswith(task))
+        console.print(f"\nNow: n = {measured['n']:,}, {measured['data']}. {differs}", markup=False)
+    if row["note"]:
+        console.print(f"\n{row['note']}", markup=False)
+    return 0 if measured else 1
+
+
+def _measure(row: Row, options: Options) -> Row:
+    """Run the command of a row, with --data, --limit and --weights in place of its own."""
+    words = shlex.split(row["command"])[1:]
+    for name in ("data", "limit", "weights"):
+        if (value := getattr(options, name)) is not None:
+            if f"--{name}" in words:
+                index = words.index(f"--{name}")
+                del words[index : index + 2]
+            words += [f"--{name}", str(value)]
+    started, output = time.perf_counter(), io.StringIO()
+    with contextlib.redirect_stdout(output):
+        import_module(f"rrn.cli.{words[0]}").main([*words[1:], "--json"])
+    result = json.loads(output.getvalue())
+    return {
+        "figure": fill(row["now"], result),
+        "n": result.get("n"),
+        "data": result.get("data"),
+        "command": "rrn " + shlex.join(words),
+        "minutes": round((time.perf_counter() - started) / 60, 2),
+        "date": date.today().isoformat(),
+        "machine": machine(),
+        "result": result,
+    }
+
+
+def fill(template: str, result: Any) -> str:
+    """A template with the entries of a result."""
+    return re.sub(r"{(.+?)}", lambda key: _shown(_entry(result, key[1].split("."))), template)
+
+
+def _entry(value: Any, path: list[str]) -> Any:
+    for depth, part in enumerate(path):
+        if part == "*":
+            return tuple(_entry(each, path[depth + 1 :]) for each in value.values())
+        value = value[part]
+    return len(value) if isinstance(value, list) else value
+
+
+def _shown(value: Any) -> str:
+    """Shares in percent, never 100 for less than all."""
+    if isinstance(value, tuple):
+        return " / ".join(map(_shown, value))
+    if not isinstance(value, float):
+        return str(value)
+    decimals = 0 if value in (0.0, 1.0) else 1 if 0.1 <= value <= 0.99 else 2
+    return f"{100 * value if decimals == 0 else min(100 * value, 99.99):.{decimals}f}"
+
+
+def _cell(figure: Row | str | None) -> str:
+    return "–" if figure is None else figure if isinstance(figure, str) else figure["figure"]
+
+
+def _print_list(options: Options, content: dict[str, Any], rows: list[Row]) -> int:
+    page = _page(content)
+    if options.out:
+        write_atomically(options.out, page) if options.markdown else write_json(options.out, rows)
     if options.json:
         print_json(rows)
     elif options.markdown:
         print(page, end="")
     else:
-        table = Table("id", "the paper", "like for like", "best", "minutes", header_style="bold")
-        for row in rows:
-            minutes = "" if row["minutes"] is None else f"{row['minutes']:g}"
-            table.add_row(row["id"], row["paper"], row["like_for_like"] or "–", row["best"] or "–", minutes)
-        Console(highlight=False).print(table)
+        console = Console(highlight=False)
+        for section in content["sections"]:
+            table = Table("id", *COLUMNS.values(), box=None, header_style="bold")
+            table.columns[0].no_wrap = True
+            for row in section["rows"]:
+                table.add_row(row["id"], *(_cell(row[key]) for key in COLUMNS))
+            console.print(f"\n[bold]{section['title']}[/bold]: {section['metric']}")
+            console.print(table)
     return 0
 
 
-def _print_row(options: Options, row: reproducing.Row, shipped: list[str]) -> int:
-    entry = next(entry for entry in reproducing.listed(shipped) if entry["id"] == row.id)
-    preset = row.measurable(shipped)
-    found: dict[str, Any] = {"measured": None}
-    hint = _hint(row, shipped)
-    if not row.arguments:
-        found["why_not"] = row.note
-    elif options.weights is None and preset is None:
-        found["why_not"] = hint
-    else:
-        name = preset or row.like or ""
-        words = _words(row, name, options)
-        started = time.perf_counter()
-        result = _run(words)
-        figure = row.figure(reproducing.part_of(result, name) or result)
-        found |= {
-            "measured": figure.text if figure else None,
-            "preset": result.get("preset", name),
-            "command": "rrn " + shlex.join(words),
-            "minutes": round((time.perf_counter() - started) / 60, 2),
-            "date": date.today().isoformat(),
-            "machine": machine(),
-            "result": result,
-        }
-    if options.out:
-        write_json(options.out, {"id": row.id, "paper": row.paper, **found})
-    if options.json:
-        print_json({**entry, **found})
-    else:
-        _show(row, {**entry, **found}, hint if found["measured"] else None)
-        if options.out:
-            print(f"written: {options.out}", file=sys.stderr)
-    return 0 if found["measured"] else 1
-
-
-def _hint(row: reproducing.Row, shipped: list[str]) -> str | None:
-    """How to measure the network that is told what the paper's was, where its weights do not ship."""
-    if row.like is None or not row.trained or row.like in shipped:
-        return None
-    return (
-        f"no weights ship for {row.like!r}; train them with 'rrn train {row.like}', then "
-        f"'rrn reproduce {row.id} --weights runs/{row.like}/best'"
-    )
-
-
-def _words(row: reproducing.Row, preset: str, options: Options) -> list[str]:
-    """The command of a row with what was asked for instead of its own."""
-    words = row.words(preset)
-    instead = {"data": options.data, "limit": options.limit, "weights": options.weights}
-    for name, value in instead.items():
-        if value is None:
-            continue
-        if words[0] not in MEASURING if name != "weights" else words[0] == "compare":
-            raise InputError(f"--{name}: not for {row.id}, which is 'rrn {words[0]}'")
-        if f"--{name}" in words:
-            place = words.index(f"--{name}")
-            del words[place : place + 2]
-        words += [f"--{name}", str(value)]
-    return words
-
-
-def _run(words: list[str]) -> dict[str, Any]:
-    """Run a command of this package; returns the JSON that it prints."""
-    command, *rest = words
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        import_module(f"rrn.cli.{command}").main([*rest, "--json"])
-    return json.loads(said.getvalue())
-
-
-def _show(row: reproducing.Row, result: dict[str, Any], hint: str | None) -> None:
-    console = Console(highlight=False)
-    console.print(f"[bold]{row.where}[/bold]: {row.title}\n")
-    table = Table(box=None, show_header=False)
-    table.add_row("the paper", row.paper)
-    table.add_row("ours, like for like", result["like_for_like"] or "–")
-    table.add_row("ours, best", result["best"] or "–")
-    if result["measured"]:
-        about = f"{result['measured']}  [dim]({result['minutes']:g} minutes)[/dim]"
-        table.add_row(f"now, {result['preset']}", about, style="bold")
-    else:
-        table.add_row("now", f"not measured: {result['why_not']}", style="bold")
-    console.print(table)
-    for text in (row.note if row.arguments else None, hint):
-        if text:
-            console.print(f"\n{text[0].upper()}{text[1:]}", markup=False)
+def _page(content: dict[str, Any]) -> str:
+    """docs/reproduce.md: a table for each table and figure of the paper."""
+    lines = [*content["page"], *(f"- `{task}` rows: {text}" for task, text in content["now_differs"].items())]
+    names = ["id", "what", *COLUMNS.values(), "files in results/", "command", "minutes"]
+    for section in content["sections"]:
+        lines += ["", f"## {section['title']}", "", f"In the table: {section['metric']}.", ""]
+        lines += ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
+        for row in section["rows"]:
+            files = [f"`{Path(row[key]['file']).name}`" for key in ("same_inputs", "best") if row[key]]
+            command = f"`{row['command']}`" if row["command"] else "not implemented"
+            cells = [f"`{row['id']}`", row["what"], *(_cell(row[key]) for key in COLUMNS)]
+            lines.append("| " + " | ".join([*cells, ", ".join(files), command, f"{row['minutes'] or ''}"]) + " |")
+        for row in section["rows"]:
+            lines += ["", f"`{row['id']}`: {row['note']}"] if row["note"] and row["command"] else []
+    return "\n".join(lines) + "\n"
