@@ -108,7 +108,7 @@ def _plain_forward(network: Any, batch: Any, steps: int) -> Any:
     x = rrn.encoder(torch.cat([said, asked, F.one_hot(place, 2 * network.max_facts).float()], dim=-1))
     on_edges = asked[:, None].expand(-1, facts, -1, -1)
     edges = (exists[:, :, None] * (1 - torch.eye(facts))[None, ..., None]) * exists[:, None]
-    state, outputs = rrn.update.start(x), []
+    state, outputs = rrn.update.initial_state(x), []
     for _ in range(steps):
         ends = [state.h[:, :, None].expand(-1, -1, facts, -1), state.h[:, None].expand(-1, facts, -1, -1)]
         messages = rrn.message.mlp(torch.cat([*ends, on_edges], dim=-1))

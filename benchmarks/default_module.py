@@ -99,7 +99,7 @@ class _OnGeometric(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         network = self.network
         x = network.encoder(x)
-        state, outputs = network.update.start(x), []
+        state, outputs = network.update.initial_state(x), []
         for _ in range(STEPS):
             state = network.update(state, x, self.message(state.h))
             outputs.append(network.readout.mlp(state.h))

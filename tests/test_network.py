@@ -10,9 +10,17 @@ from torch import Tensor, nn
 from rrn import RRN, CompleteGraphs, InputError, State
 from rrn.graphs import Graph, complete_edges, union
 from rrn.network import UPDATES
-from rrn.nn.messages import Message
-from rrn.nn.readouts import Readout
-from rrn.nn.updates import Update
+from rrn.nn import (
+    AttentionMessage,
+    DotReadout,
+    GatedMessage,
+    GroupMessage,
+    Message,
+    Readout,
+    ResidualUpdate,
+    SharedLayerUpdate,
+    Update,
+)
 
 TRIANGLE = torch.tensor([[0, 1, 2, 0], [1, 2, 0, 2]])
 
@@ -67,7 +75,7 @@ def test_three_nodes_by_hand() -> None:
 
 def test_three_nodes_by_hand_through_the_learned_parts() -> None:
     """relu and weights of 1: m_j = Σ_i relu(h_i + h_j); h_j = relu(h + x + m); o = 2·h + 1."""
-    network = RRN(1, 1, 1, encoder_layers=None, update="mlp", update_inputs="hxm")
+    network = RRN(1, 1, 1, encoder_layers=None, update="mlp")
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.fill_(1.0 if parameter.dim() == 2 else 0.0)
@@ -108,9 +116,9 @@ def test_a_loop_of_steps_is_forward_and_two_halves_are_a_whole(update: str, read
     batch = torch.tensor([0, 0, 1, 1, 1])
     whole = network(x, edge_index, edge_attr, batch, steps=5)
 
-    state, looped = network.init_state(x), []
+    state, looped = network.initial_state(x), []
     for _ in range(5):
-        state, output = network.step(state, x, edge_index, edge_attr, batch)
+        output, state = network.step(state, x, edge_index, edge_attr, batch)
         looped.append(output)
     torch.testing.assert_close(torch.stack(looped), whole, atol=1e-12, rtol=1e-12)
 
@@ -202,10 +210,8 @@ BAD_CALLS = {
     "batch of floats": ({"batch": torch.zeros(3)}, r"batch: expected torch.int64 of shape \(3,\), got torch.float32"),
     "batch not ascending": ({"batch": torch.tensor([0, 1, 0])}, r"batch: expected .*ascending order from 0"),
     "batch from one": ({"batch": torch.tensor([1, 1, 1])}, r"batch: expected .*ascending order from 0"),
-    "state of another graph": (
-        {"state": State(torch.zeros(2, 6))},
-        r"state: expected h of shape \(3, 6\), got \(2, 6\)",
-    ),
+    "state of another graph": ({"state": State(torch.zeros(2, 6))}, r"state: h: expected shape \(3, 6\), got \(2, 6\)"),
+    "state as a tensor": ({"state": torch.zeros(3, 6)}, r"state: expected a State, got Tensor"),
 }
 
 
@@ -215,6 +221,108 @@ def test_bad_input_is_named(case: str) -> None:
     arguments = {"x": X, "edge_index": EDGES, "steps": 2} | changes
     with pytest.raises(InputError, match=message):
         RRN(4, 6, 2, update="gru")(**arguments)
+
+
+H = torch.zeros(3, 6)
+BAD_STATES = {
+    "h alone": (State(H), r"state: expected h and 2 memory tensors.*got h and 0"),
+    "one tensor too many": (State(H, (H, H, H)), r"state: expected h and 2 memory tensors.*got h and 3"),
+    "rows of h": (State(H[:2], (H, H)), r"state: h: expected shape \(3, 6\), got \(2, 6\)"),
+    "rows of the memory": (State(H, (H, H[:2])), r"state: memory\[1\]: expected shape \(3, 6\), got \(2, 6\)"),
+    "width of the memory": (State(H, (H[:, :5], H)), r"state: memory\[0\]: expected shape \(3, 6\), got \(3, 5\)"),
+    "no tensor": (State(H, (H, None)), r"state: memory\[1\]: expected shape \(3, 6\), got NoneType"),
+    "dtype of h": (State(H.double(), (H, H)), r"state: h: expected torch.float32, got torch.float64"),
+    "dtype of the memory": (State(H, (H.long(), H)), r"state: memory\[0\]: expected torch.float32, got torch.int64"),
+    "device of the memory": (State(H, (H, H.to("meta"))), r"state: memory\[1\]: expected device cpu, got meta"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_STATES)
+def test_every_part_of_a_state_is_checked(case: str) -> None:
+    state, message = BAD_STATES[case]
+    network = RRN(4, 6, 2)
+    with pytest.raises(InputError, match=message):
+        network.run(X, EDGES, steps=1, state=state)
+    with pytest.raises(InputError, match=message):
+        network.step(state, X, EDGES)
+
+
+@pytest.mark.parametrize("update", [*UPDATES, "none"])
+def test_an_initial_state_passes_the_check(update: str) -> None:
+    network = RRN(4, 6, 2, update=update)
+    given = network.prepare(torch.randn(3, 4), EDGES)
+    state = network.update.initial_state(given.x)
+    assert torch.equal(network(given, steps=2, state=state), network(given, steps=2))
+
+
+def test_run_and_step_return_outputs_first() -> None:
+    network = RRN(4, 6, 2)
+    x = torch.randn(3, 4)
+    outputs, after_run = network.run(x, EDGES, steps=1)
+    output, after_step = network.step(network.initial_state(x), x, EDGES)
+    assert isinstance(after_run, State)
+    assert isinstance(after_step, State)
+    torch.testing.assert_close(outputs[0], output)
+    torch.testing.assert_close(after_run, after_step)
+
+
+@pytest.mark.parametrize(("update", "inputs"), [("mlp", "hxm"), ("lstm", "xm"), ("gru", "xm")])
+def test_the_default_inputs_are_those_of_the_update(update: str, inputs: str) -> None:
+    network = RRN(4, 6, 2, update=update)
+    assert network.update.reader.inputs == network.settings["update_inputs"] == inputs
+    assert RRN(4, 6, 2, update=update, update_inputs="xm").update.reader.inputs == "xm"
+
+
+def test_an_mlp_update_reads_h() -> None:
+    """Eq. 3 with the default inputs: on a graph without edges, m is 0 and another h gives another state."""
+    network, none = RRN(4, 6, 2, update="mlp"), torch.zeros(2, 0).long()
+    states = [network.step(State(h), X, none)[1].h for h in (torch.zeros(3, 6), torch.ones(3, 6))]
+    assert not torch.equal(*states)
+
+
+@pytest.mark.parametrize("update", [*UPDATES, "none"])
+@pytest.mark.parametrize("readout", ["node", "edge"])
+def test_reset_parameters_draws_what_the_constructor_draws(update: str, readout: str) -> None:
+    torch.manual_seed(0)
+    network = RRN(4, 6, 2, message_layers=2, update=update, readout=readout)
+    initial = {name: value.clone() for name, value in network.state_dict().items()}
+    network.reset_parameters()
+    weights = [name for name in initial if name.endswith("weight")]
+    assert not any(torch.equal(network.state_dict()[name], initial[name]) for name in weights)
+    torch.manual_seed(0)
+    network.reset_parameters()
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, initial[name]), name
+
+
+@pytest.mark.parametrize(
+    ("parts", "groups"),
+    [
+        ({"message": GatedMessage(6, 1)}, False),
+        ({"message": AttentionMessage(6, 1, 2, 3)}, False),
+        ({"update": ResidualUpdate(6, 4, "product")}, False),
+        ({"message": GroupMessage(2, 3), "update": SharedLayerUpdate(5, 6, 8), "readout": DotReadout(5)}, True),
+    ],
+)
+def test_reset_parameters_resets_every_part(parts: dict[str, nn.Module], groups: bool) -> None:
+    network = RRN(1, 6, None if groups else 2, edge_features=0 if groups else 1, **parts)
+    for parameter in network.parameters():
+        nn.init.constant_(parameter, 7.0)
+    network.reset_parameters()
+    assert not [name for name, parameter in network.named_parameters() if (parameter == 7).all()]
+
+
+def test_reset_parameters_names_a_part_that_cannot_be_reset() -> None:
+    class Scaled(Update):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(1))
+
+        def forward(self, state: State, x: Tensor, m: Tensor) -> State:
+            return State(self.scale * m)
+
+    with pytest.raises(InputError, match=r"Scaled: it has parameters but no reset_parameters\(\); define one"):
+        RRN(4, 6, 2, update=Scaled()).reset_parameters()
 
 
 @pytest.mark.parametrize(
@@ -238,7 +346,7 @@ def test_bad_edge_features_are_named(edge_attr: Tensor | None, message: str) -> 
     [
         ({"update": "rnn"}, r"update: expected one of \['lstm', 'gru', 'mlp', 'none'\] or an Update, got 'rnn'"),
         ({"readout": "pair"}, r"readout: expected one of \['node', 'graph', 'edge'\] or a Readout, got 'pair'"),
-        ({"encoder_layers": None}, r"features: without an encoder .*expected 6, got 4"),
+        ({"encoder_layers": None}, r"features: expected 6, the hidden width, without an encoder; got 4"),
         ({"message_layers": 0}, r"message_layers: expected at least 1, got 0"),
         ({"update_inputs": "mx"}, r"update_inputs: expected one of \['xm', 'hxm'\], got 'mx'"),
         ({"aggregate": ("median",)}, r"aggregate: expected a tuple .*got \('median',\)"),

@@ -182,7 +182,7 @@ def test_thinking_stops_each_graph_where_a_plain_run_would(until: Settled | Conv
     thought = made.think(x, edges, edge_attr, batch, until=until, max_steps=13)
     given = made.prepare(x, edges, edge_attr, batch)
     with torch.no_grad():
-        before = made.read(given, made.init_state(given))
+        before = made.read(given, made.initial_state(given))
         answers = torch.cat([before[None], made(given, steps=13)])
     row_of = {"node": batch, "graph": torch.arange(5), "edge": batch[edges[1]]}[readout]
     expected = []
@@ -237,7 +237,7 @@ def test_one_logit_is_a_yes_or_a_no() -> None:
     x, edges, _, batch = mixed_graphs()
     thought = made.think(x, edges, None, batch, until=Settled(2), max_steps=12)
     given = made.prepare(x, edges, None, batch)
-    said = torch.cat([made.read(given, made.init_state(given))[None], made(x, edges, None, batch, steps=12)]) > 0
+    said = torch.cat([made.read(given, made.initial_state(given))[None], made(x, edges, None, batch, steps=12)]) > 0
     for graph in range(5):
         same = (said[1:] == said[:-1])[:, batch == graph].flatten(1).all(1).tolist()
         first = next(step for step in range(2, 13) if same[step - 2] and same[step - 1])
@@ -275,9 +275,9 @@ class Stay(Update):
     def forward(self, state: State, x: Tensor, m: Tensor) -> State:
         return state
 
-    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
+    def add_noise(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
         self.got.append(noise.flatten().tolist())
-        return super().noisy(state, noise, generator)
+        return super().add_noise(state, noise, generator)
 
 
 class Total(Readout):

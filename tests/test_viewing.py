@@ -72,12 +72,12 @@ def test_an_effect_is_what_a_receiver_would_lack_without_the_news(which: int, ga
     network = RRN(3, 8, 3, edge_features=2, message=message).double()
     x = torch.randn(4, 3).double()
     given = network.prepare(x, graph, edge_attr)
-    state, _ = network.step(network.init_state(given), given)
+    _, state = network.step(network.initial_state(given), given)
     state = state.detach()
     earlier = state.h - 1e-5 * torch.randn_like(state.h)
     senders, receivers, places = graph.ends()
     after, effects = _Followed(network, given).step(state, earlier, places)
-    plain, outputs = network.step(state, given)
+    outputs, plain = network.step(state, given)
     torch.testing.assert_close(after.h, plain.h)
     said = outputs.softmax(-1).amax(-1)
     flat = edge_attr.flatten(0, -2)[places]
@@ -88,7 +88,7 @@ def test_an_effect_is_what_a_receiver_would_lack_without_the_news(which: int, ga
         parts = [torch.cat([part, part[sender : sender + 1]]) for part in state.parts()]
         set_back = type(state).of(parts)
         set_back.h[4] = earlier[sender]
-        without = network.step(set_back, changed)[1].softmax(-1)[receiver, outputs[receiver].argmax()]
+        without = network.step(set_back, changed)[0].softmax(-1)[receiver, outputs[receiver].argmax()]
         assert float((said[receiver] - without).detach()) == pytest.approx(float(effects[edge]), abs=1e-9)
 
 
@@ -100,12 +100,12 @@ def test_the_effects_of_all_messages_to_a_node_are_the_whole_change(which: int) 
     with torch.no_grad():
         network.readout.mlp.linears[-1].weight *= 25
         given = network.prepare(torch.randn(4, 3).double(), graph, edge_attr)
-        state, _ = network.step(network.init_state(given), given)
+        _, state = network.step(network.initial_state(given), given)
         senders, receivers, places = graph.ends()
         earlier = 2 * torch.randn_like(state.h)
         followed = _Followed(network, given)
         after, effects = followed.step(state, earlier, places)
-        (plain, now), (_, then) = network.step(state, given), followed._after(state, earlier[senders], places)
+        (now, plain), (_, then) = network.step(state, given), followed._after(state, earlier[senders], places)
     torch.testing.assert_close(after.h, plain.h)
     chances, said = now.softmax(-1), now.argmax(-1, keepdim=True)
     moved = (chances - then).gather(-1, said)[:, 0]

@@ -2,10 +2,10 @@
 
 Every node of a graph has features x and a hidden state h, h⁰ = x. One step, the same at every step::
 
-    m_ij = f(h_i, h_j, e_ij)        each node sends a message along each edge       eq. 1   messages.py
-    m_j  = Σ_i m_ij                 each node sums what arrives                     eq. 2   messages.py
-    h_j  = g(h_j, x_j, m_j)         each node updates its state                     eq. 3   updates.py
-    o    = r(h)                     an answer is read out, at every step            eq. 4   readouts.py
+    m_ij = f(h_i, h_j, e_ij)        each node sends a message along each edge       eq. 1   nn/messages.py
+    m_j  = Σ_i m_ij                 each node sums its incoming messages            eq. 2   nn/messages.py
+    h_j  = g(h_j, x_j, m_j)         each node updates its state                     eq. 3   nn/updates.py
+    o    = r(h)                     an answer is read out, at every step            eq. 4   nn/readouts.py
 """
 
 from collections.abc import Callable
@@ -20,9 +20,9 @@ from rrn import engines
 from rrn.errors import InputError, NotFiniteError, shorten
 from rrn.graphs import Aggregate, EdgeList, Graph
 from rrn.inference.places import NOISE, Settled, Thought, Until, Watch, think
-from rrn.nn.layers import MLP
+from rrn.nn.layers import MLP, Resettable
 from rrn.nn.messages import Message, MLPMessage
-from rrn.nn.readouts import EdgeReadout, GraphReadout, NodeReadout, Outputs, Readout, answer_of, one_after_another
+from rrn.nn.readouts import EdgeReadout, GraphReadout, NodeReadout, Outputs, Readout, answer_of, concatenate_outputs
 from rrn.nn.updates import GRUUpdate, Inputs, LSTMUpdate, MLPUpdate, NoUpdate, State, Update
 
 UPDATES: dict[str, Callable[[int, int, Inputs], Update]] = {"lstm": LSTMUpdate, "gru": GRUUpdate, "mlp": MLPUpdate}
@@ -30,17 +30,19 @@ READOUTS: dict[str, Callable[..., Readout]] = {"node": NodeReadout, "graph": Gra
 
 
 class Prepared(NamedTuple):
-    """What is the same at every step: the encoded features x, the graph, the edge features, what f made of them, and
-    the graph that each node belongs to."""
+    """The inputs that are the same at every step, checked and encoded: see `RRN.prepare`."""
 
     x: Tensor
+    """Encoded node features (nodes, hidden)."""
     graph: Graph
     edge_attr: Tensor | None
     edge_term: Tensor | None
+    """The result of `Message.encode_edges`."""
     batch: Tensor | None
+    """The graph of each node (nodes,)."""
 
 
-class RRN(nn.Module):
+class RRN(Resettable):
     """A recurrent relational network on graphs of any shape.
 
     >>> network = RRN(features=5, hidden=32, outputs=3)
@@ -49,20 +51,21 @@ class RRN(nn.Module):
     torch.Size([8, 4, 3])
 
     Args:
-        features: numbers a node comes with.
+        features: input features per node.
         hidden: units of every hidden layer, of the state and of a message.
         outputs: logits per node (``readout="node"``), graph (``readout="graph"``) or edge (``readout="edge"``).
-        edge_features: numbers an edge comes with.
-        encoder_layers: ReLU layers of the MLP that turns features into x. None: the features are x themselves.
-        message_layers: ReLU layers of f. With one, no matrix product is left on the edges.
-        update: g: "lstm", "gru", "mlp", "none" (the state is what arrived), or an `Update` of your own.
+        edge_features: input features per edge.
+        encoder_layers: ReLU layers of the MLP that encodes the features as x. None: the features are x.
+        message_layers: ReLU layers of f. With one, no matrix product runs on the edges.
+        update: g: "lstm", "gru", "mlp", "none" (the aggregated message is the state), or a custom `Update`.
         update_layers: ReLU layers of the MLP in g.
-        update_inputs: what g's MLP reads: "xm" or "hxm".
-        readout: r: "node", "graph", "edge", or a `Readout` of your own.
-        readout_layers: ReLU layers of r; with "edge" at least one.
-        dropout: share dropped in the last ``dropout_layers`` ReLU layers of r.
-        aggregate: how messages are collected: the paper's ("sum",), "max" or "mean", or several side by side.
-        message: a `Message` of your own instead of the MLP.
+        update_inputs: inputs of the MLP in g: "xm" or "hxm". Default: "hxm" for "mlp" (eq. 3), "xm" for "lstm" and
+            "gru", whose recurrent unit reads h.
+        readout: r: "node", "graph", "edge", or a custom `Readout`.
+        readout_layers: ReLU layers of r; "edge" has at least one.
+        dropout: dropout rate of the last ``dropout_layers`` ReLU layers of r.
+        aggregate: how messages are aggregated: the paper's ("sum",), "max" or "mean", or several, concatenated.
+        message: a custom `Message` instead of the MLP.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class RRN(nn.Module):
         message_layers: int = 1,
         update: Literal["lstm", "gru", "mlp", "none"] | Update = "lstm",
         update_layers: int = 1,
-        update_inputs: Inputs = "xm",
+        update_inputs: Inputs | None = None,
         readout: Literal["node", "graph", "edge"] | Readout = "node",
         readout_layers: int = 0,
         dropout: float = 0.0,
@@ -86,21 +89,35 @@ class RRN(nn.Module):
     ) -> None:
         super().__init__()
         if encoder_layers is None and isinstance(update, str) and features != hidden:
-            raise InputError(f"features: without an encoder they are the state, so expected {hidden}, got {features}")
+            raise InputError(f"features: expected {hidden}, the hidden width, without an encoder; got {features}")
         if isinstance(update, str) and update not in (*UPDATES, "none"):
             raise InputError(f"update: expected one of {[*UPDATES, 'none']} or an Update, got {shorten(repr(update))}")
         if isinstance(readout, str) and readout not in READOUTS:
             raise InputError(f"readout: expected one of {list(READOUTS)} or a Readout, got {shorten(repr(readout))}")
         if (outputs is None) == isinstance(readout, str):
-            expected = "how many" if outputs is None else "none, for the readout given has its own"
+            expected = "a number of outputs" if outputs is None else "None with a custom readout"
             raise InputError(f"outputs: expected {expected}, got {outputs}")
-        if update_inputs not in get_args(Inputs):
+        if update_inputs not in (None, *get_args(Inputs)):
             raise InputError(
                 f"update_inputs: expected one of {list(get_args(Inputs))}, got {shorten(repr(update_inputs))}"
             )
         if message is None and message_layers < 1:
             raise InputError(f"message_layers: expected at least 1, got {message_layers}")
         self.features, self.hidden, self.edge_features = features, hidden, edge_features
+        self.encoder = None if encoder_layers is None else MLP(features, hidden, hidden, encoder_layers)
+        self.message = message or MLPMessage(hidden, edge_features, message_layers, aggregate)
+        if update == "none":
+            self.update: Update = NoUpdate()
+        elif isinstance(update, str):
+            update_inputs = update_inputs or ("hxm" if update == "mlp" else "xm")
+            self.update = UPDATES[update](hidden, update_layers, update_inputs)
+        else:
+            self.update = update
+        if isinstance(readout, str):
+            edges = {"edge_features": edge_features} if readout == "edge" else {}
+            self.readout: Readout = READOUTS[readout](hidden, outputs, readout_layers, dropout, dropout_layers, **edges)
+        else:
+            self.readout = readout
         self.settings: dict[str, Any] = {
             "features": features,
             "hidden": hidden,
@@ -118,20 +135,10 @@ class RRN(nn.Module):
             "aggregate": tuple(aggregate),
             **({} if message is None else {"message": message}),
         }
+        """The arguments of the constructor, as JSON values; a custom part is {"custom": class name}."""
         for name, part in self.settings.items():
             if isinstance(part, nn.Module):
-                self.settings[name] = {"own": type(part).__name__}
-        self.encoder = None if encoder_layers is None else MLP(features, hidden, hidden, encoder_layers)
-        self.message = message or MLPMessage(hidden, edge_features, message_layers, aggregate)
-        if update == "none":
-            self.update: Update = NoUpdate()
-        else:
-            self.update = UPDATES[update](hidden, update_layers, update_inputs) if isinstance(update, str) else update
-        if isinstance(readout, str):
-            edges = {"edge_features": edge_features} if readout == "edge" else {}
-            self.readout: Readout = READOUTS[readout](hidden, outputs, readout_layers, dropout, dropout_layers, **edges)
-        else:
-            self.readout = readout
+                self.settings[name] = {"custom": type(part).__name__}
 
     def forward(
         self,
@@ -144,19 +151,19 @@ class RRN(nn.Module):
         state: State | None = None,
         checkpoint: int | None = None,
     ) -> Tensor:
-        """Run ``steps`` steps and return the answers of every one of them.
+        """Run ``steps`` steps and return the outputs of every step.
 
         Args:
-            x: node features (nodes, features); or what `prepare` made of all four of these arguments.
-            edge_index: (2, edges), senders above receivers; or a `Graph`.
+            x: node features (nodes, features); or the result of `prepare`, which includes the next three arguments.
+            edge_index: (2, edges), senders in row 0, receivers in row 1; or a `Graph`.
             edge_attr: edge features (edges, edge_features).
-            batch: the graph that each node belongs to (nodes,), ascending from 0; None for a single graph.
-            steps: how many; need not be the number trained with.
-            state: where to go on from; by default h⁰ = x.
-            checkpoint: keep every k-th state only, to save memory: see `run`.
+            batch: the graph of each node (nodes,), ascending from 0; None for a single graph.
+            steps: number of steps; may differ from training.
+            state: the state to resume from; by default the initial state, h⁰ = x.
+            checkpoint: store every k-th state only, to save memory: see `run`.
 
         Returns:
-            logits of shape (steps, nodes, outputs), (steps, graphs, outputs) with a graph readout, (steps, edges,
+            logits of shape (steps, nodes, outputs), (steps, graphs, outputs) with a graph readout, or (steps, edges,
             outputs) with an edge readout.
         """
         outputs, _ = self.run(x, edge_index, edge_attr, batch, steps=steps, state=state, checkpoint=checkpoint)
@@ -173,17 +180,20 @@ class RRN(nn.Module):
         state: State | None = None,
         checkpoint: int | None = None,
     ) -> tuple[Any, State]:
-        """As `forward`, and also the state after the last step, from which another run can go on.
+        """Run ``steps`` steps; returns ``(outputs, state)``, the state after the last step, to resume from.
 
-        The outputs are what the readout returns, a tensor or `Outputs`, stacked step by step. ``checkpoint=k`` keeps
-        every k-th state only and computes the rest again for the backward pass: many steps on a large graph then need
-        the memory of k steps, and a third more time.
+        Arguments as in `forward`. The outputs are those of the readout, a tensor or `Outputs`, stacked over steps.
+        ``checkpoint=k`` stores every k-th state and recomputes the rest in the backward pass. Memory is then that of k
+        steps, for a third more time.
         """
         for name, value in (("steps", steps), ("checkpoint", 1 if checkpoint is None else checkpoint)):
             if value < 1:
                 raise InputError(f"{name}: expected at least 1, got {value}")
         given = x if isinstance(x, Prepared) else self.prepare(x, edge_index, edge_attr, batch)
-        state = self._checked(state, given) if state is not None else self.update.start(given.x)
+        if state is None:
+            state = self.update.initial_state(given.x)
+        else:
+            self._check_state(state, given)
         engine = engines.choose(self, given, state)
         if checkpoint is None:
             return engine.run(self, given, state, steps)
@@ -192,7 +202,7 @@ class RRN(nn.Module):
             some = min(checkpoint, steps - done)
             part, state = recompute_in_backward(engine.run, self, given, state, some, use_reentrant=False)
             parts.append(part)
-        return one_after_another(parts), state
+        return concatenate_outputs(parts), state
 
     def step(
         self,
@@ -201,12 +211,13 @@ class RRN(nn.Module):
         edge_index: Tensor | Graph | None = None,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
-    ) -> tuple[State, Any]:
-        """One step from ``state``: the next state and its output. For loops of your own; `prepare` once before them."""
+    ) -> tuple[Any, State]:
+        """One step from ``state``; returns ``(outputs, state)``, as `run`. Before a loop, call `prepare` once."""
         given = x if isinstance(x, Prepared) else self.prepare(x, edge_index, edge_attr, batch)
+        self._check_state(state, given)
         m = self.message(state.h, given.graph, given.edge_term)
-        state = self.update(self._checked(state, given), given.x, m)
-        return state, self.read(given, state)
+        state = self.update(state, given.x, m)
+        return self.read(given, state), state
 
     def prepare(
         self,
@@ -215,13 +226,13 @@ class RRN(nn.Module):
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
     ) -> "Prepared":
-        """Everything that is the same at every step, checked and encoded once."""
+        """Check and encode, once, the inputs that are the same at every step."""
         graph = self._check(x, edge_index, edge_attr, batch)
         return Prepared(self._encode(x), graph, edge_attr, self.message.encode_edges(edge_attr), batch)
 
-    def init_state(self, x: "Tensor | Prepared") -> State:
-        """The state before the first step."""
-        return self.update.start(x.x if isinstance(x, Prepared) else self._encode(x))
+    def initial_state(self, x: "Tensor | Prepared") -> State:
+        """The state before the first step, for node features x (nodes, features)."""
+        return self.update.initial_state(x.x if isinstance(x, Prepared) else self._encode(x))
 
     def think(
         self,
@@ -265,15 +276,15 @@ class RRN(nn.Module):
             )
 
     def read(self, given: "Prepared", state: State) -> Tensor | Outputs:
-        """Eq. 4: what the readout says of a state."""
+        """Eq. 4: the outputs for a state."""
         edges = (given.edge_attr,) if self.readout.reads_edges else ()
-        return self.readout(self.update.shown(state), given.graph, given.batch, *edges)
+        return self.readout(self.update.readout_state(state), given.graph, given.batch, *edges)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the arguments of the constructor (``config.json``) and the weights (``model.safetensors``).
 
-        The layout is that of huggingface_hub's ``PyTorchModelHubMixin``. Of a message, update or readout of your own
-        only the name of its class is written; `from_pretrained` asks for it.
+        The layout is that of huggingface_hub's ``PyTorchModelHubMixin``. Of a custom message, update or readout only
+        the class name is written; pass the part to `from_pretrained`.
         """
         from rrn.io.pretrained import save_network
 
@@ -293,11 +304,27 @@ class RRN(nn.Module):
     def _encode(self, x: Tensor) -> Tensor:
         return x if self.encoder is None else self.encoder(x)
 
-    def _checked(self, state: State, given: "Prepared") -> State:
-        expected = (given.graph.num_nodes, self.hidden)
-        if state.h.shape != expected:
-            raise InputError(f"state: expected h of shape {expected}, got {tuple(state.h.shape)}")
-        return state
+    def _check_state(self, state: State, given: "Prepared") -> None:
+        """Compare every part with the initial state of one node."""
+        if not isinstance(state, State):
+            raise InputError(f"state: expected a State, got {type(state).__name__}")
+        with torch.no_grad():
+            expected = self.update.initial_state(given.x[:1])
+        parts, models = state.parts(), expected.parts()
+        if len(parts) != len(models):
+            expected_parts = f"h and {len(models) - 1} memory tensors, as update.initial_state(x) returns"
+            raise InputError(f"state: expected {expected_parts}, got h and {len(parts) - 1}")
+        autocast = torch.is_autocast_enabled(given.x.device.type) if given.x.device.type != "meta" else False
+        for index, (part, model) in enumerate(zip(parts, models, strict=True)):
+            name = f"state: memory[{index - 1}]" if index else "state: h"
+            shape = (given.graph.num_nodes, *model.shape[1:])
+            if not isinstance(part, Tensor) or part.shape != shape:
+                found = tuple(part.shape) if isinstance(part, Tensor) else type(part).__name__
+                raise InputError(f"{name}: expected shape {shape}, got {found}")
+            if part.dtype != model.dtype and not (autocast and part.is_floating_point()):
+                raise InputError(f"{name}: expected {model.dtype}, got {part.dtype}")
+            if part.device != model.device:
+                raise InputError(f"{name}: expected device {model.device}, got {part.device}")
 
     def _check(
         self,

@@ -53,7 +53,7 @@ def test_outputs_states_and_gradients_are_the_plain_ones_and_the_same_bits_again
     x = torch.randn(11, FEATURES).double().requires_grad_()
     shape = {"none": None, "each": (11, 3, 2), "same": (1, 1, 2)}[edges]
     edge_attr = None if shape is None else torch.randn(*shape).double().requires_grad_()
-    state = State.of(torch.randn_like(part).requires_grad_() for part in network.init_state(x.detach()).parts())
+    state = State.of(torch.randn_like(part).requires_grad_() for part in network.initial_state(x.detach()).parts())
     engine = "edges" if layers == 1 and COMPILED else "chunked"
     names = (engine, engine, "plain")
     ours, again, plain = (everything(network, name, x, graph, edge_attr, state) for name in names)

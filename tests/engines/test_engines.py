@@ -75,7 +75,7 @@ def test_engines_agree(layout: str, edge_features: int, layers: int, inputs: str
     network = network_for(layers, edge_features, update, inputs)
     x = torch.randn(graph.num_nodes, FEATURES).double().requires_grad_()
     edge_attr = torch.randn(*graph.edge_shape, edge_features).double().requires_grad_() if edge_features else None
-    start = network.init_state(x.detach())
+    start = network.initial_state(x.detach())
     state = State.of(torch.randn_like(part).requires_grad_() for part in start.parts())
     plain = everything(network, "plain", x, graph, edge_attr, state)
     found = list(fitting(network, x, graph, edge_attr, state))
@@ -113,7 +113,7 @@ def test_engines_agree_on_other_parts(layout: str, update: str, readout: str) ->
     network = RRN(HIDDEN, HIDDEN, 2, **parts).double()
     x = torch.randn(graph.num_nodes, HIDDEN).double().requires_grad_()
     edge_attr = torch.randn(*[1] * len(graph.edge_shape), 2).double().requires_grad_()
-    state = State.of(torch.randn_like(part).requires_grad_() for part in network.init_state(x.detach()).parts())
+    state = State.of(torch.randn_like(part).requires_grad_() for part in network.initial_state(x.detach()).parts())
     plain = everything(network, "plain", x, graph, edge_attr, state)
     found = list(fitting(network, x, graph, edge_attr, state))
     assert ("edges" in found) == COMPILED
@@ -131,7 +131,7 @@ def test_engines_agree_on_other_parts(layout: str, update: str, readout: str) ->
 def test_other_ways_to_collect_messages_are_left_to_plain(layout: str, aggregate: tuple[Aggregate, ...]) -> None:
     graph, network = layouts()[layout], RRN(FEATURES, HIDDEN, 2, aggregate=aggregate)
     x = torch.randn(graph.num_nodes, FEATURES)
-    assert not list(fitting(network, x, graph, None, network.init_state(x)))
+    assert not list(fitting(network, x, graph, None, network.initial_state(x)))
 
 
 def groups() -> dict[str, Groups]:
@@ -171,7 +171,7 @@ def test_the_engine_of_groups_agrees(layout: str) -> None:
 def test_engines_step_aside() -> None:
     graph, network = layouts()["groups"], group_network()
     x = torch.ones(graph.num_nodes, 1)
-    state = network.init_state(x)
+    state = network.initial_state(x)
     fits = engines.ENGINES["groups"].fits
     assert fits(network, network.prepare(x, graph), state)
     silent = x.clone()
@@ -181,22 +181,22 @@ def test_engines_step_aside() -> None:
     plain = RRN(3, 6, 2)
     given = plain.prepare(torch.randn(4, 3), torch.tensor([[0], [1]]))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert not engines.ENGINES["edges"].fits(plain, given, plain.init_state(given))
-        assert not engines.ENGINES["chunked"].fits(plain, given, plain.init_state(given))
+        assert not engines.ENGINES["edges"].fits(plain, given, plain.initial_state(given))
+        assert not engines.ENGINES["chunked"].fits(plain, given, plain.initial_state(given))
 
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_half_precision_is_left_to_plain(layers: int) -> None:
     network = RRN(3, 6, 2, message_layers=layers, update_layers=layers).bfloat16()
     x = torch.randn(4, 3).bfloat16()
-    assert not list(fitting(network, x, EdgeList(torch.tensor([[0], [1]]), 4), None, network.init_state(x)))
+    assert not list(fitting(network, x, EdgeList(torch.tensor([[0], [1]]), 4), None, network.initial_state(x)))
     network(x, torch.tensor([[0], [1]]), steps=2).sum().backward()
 
 
 def test_the_fastest_that_fits_is_chosen() -> None:
     network = RRN(3, 6, 2)
     given = network.prepare(torch.randn(4, 3), torch.tensor([[0], [1]]))
-    state = network.init_state(given)
+    state = network.initial_state(given)
     assert engines.choose(network, given, state).name == ("edges" if COMPILED else "chunked")
     with engines.only("plain"):
         assert engines.choose(network, given, state).name == "plain"

@@ -36,7 +36,9 @@ def test_parts_of_any_size_give_what_the_plain_loop_gives(rows: int, monkeypatch
     network, x, graph = network_and_graph()
     with torch.no_grad():
         for steps in (1, 4):
-            start = network.update.noisy(network.init_state(x), torch.ones(18, 1), torch.Generator().manual_seed(1))
+            start = network.update.add_noise(
+                network.initial_state(x), torch.ones(18, 1), torch.Generator().manual_seed(1)
+            )
             with engines.only("plain"):
                 expected, after = network.run(x, graph, steps=steps, state=start)
             with engines.only("groups"):

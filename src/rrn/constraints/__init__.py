@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UNKNOWN", "Constraints", "Problem", "Solutions", "Solver"]
 
-__getattr__ = _lazy_exports(
+__getattr__, __dir__ = _lazy_exports(
     "rrn.constraints",
     {
         "Constraints": "declaring",

@@ -120,8 +120,8 @@ class Solver:
 
     def __init__(self, network: RRN, kinds: Sequence[str], refutes: bool = False) -> None:
         message = network.message
-        if not isinstance(message, GroupMessage) or message.kinds != len(kinds):
-            found = f"{message.kinds} kinds" if isinstance(message, GroupMessage) else type(message).__name__
+        if not isinstance(message, GroupMessage) or message.group_types != len(kinds):
+            found = f"{message.group_types} kinds" if isinstance(message, GroupMessage) else type(message).__name__
             raise InputError(f"network: expected one for {len(kinds)} kinds of groups, got {found}")
         self.network, self.kinds, self.refutes = network, tuple(kinds), refutes
 
@@ -189,7 +189,7 @@ class _Work:
 
     def __init__(self, solver: Solver, problems: Sequence[Problem]) -> None:
         self.network, self.kinds, self.problems = solver.network, solver.kinds, problems
-        self.noisy = solver.network.update.noisy
+        self.noisy = solver.network.update.add_noise
         self.at_work: list[Problem] = []
         self.batch: Batch | None = None
 
@@ -262,7 +262,7 @@ class _GuessedWork(_Work):
 def enter(network: RRN, problems: Sequence[Problem]) -> tuple[Tensor, State]:
     """How many open candidates each problem has, and the state of all of them before the first step."""
     sizes = torch.tensor([int(problem.still_open.sum()) for problem in problems], device="cpu")
-    return sizes, network.init_state(next(network.parameters()).new_ones(int(sizes.sum()), 1))
+    return sizes, network.initial_state(next(network.parameters()).new_ones(int(sizes.sum()), 1))
 
 
 def run(network: RRN, graph: Groups, steps: int, state: State) -> tuple[Tensor, State]:
@@ -309,10 +309,10 @@ class CandidateNetwork(Resumable):
         return self.prepare(batch)["open"].sum(1)
 
     def start(self, batch: dict[str, Tensor]) -> State:
-        return self.rrn.init_state(next(self.parameters()).new_ones(int(self.rows(batch).sum()), 1))
+        return self.rrn.initial_state(next(self.parameters()).new_ones(int(self.rows(batch).sum()), 1))
 
     def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
-        return self.rrn.update.noisy(state, noise, generator)
+        return self.rrn.update.add_noise(state, noise, generator)
 
     def ties(self) -> list[Ties]:
         """What is equal if the network treats kinds alike that are `exchanged`: a third of its units belong to the

@@ -95,7 +95,7 @@ def fit(
         assert here is not None
         if noise:
             which = torch.from_numpy((rng.random(places) < NOISY).astype(np.float32))
-            here = here.noisy(network.update.noisy, which * noise, generator)
+            here = here.noisy(network.update.add_noise, which * noise, generator)
         batch = Batch([problems[number] for number in here.numbers.tolist()], tuple(kinds))
         if wrong and not batch.decides:
             raise InputError("wrong: only for constraints whose first kind decides; see Constraints.decides")

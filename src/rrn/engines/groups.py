@@ -15,12 +15,12 @@ from rrn.engines.engine import Engine, differentiable_gradients, on_a_cpu
 from rrn.graphs import Groups as GroupsGraph
 from rrn.nn.messages import GroupMessage
 from rrn.nn.readouts import DotReadout, Outputs
-from rrn.nn.updates import LARGEST, SharedLayerUpdate, State
+from rrn.nn.updates import CLAMP, SharedLayerUpdate, State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
 
-_LARGEST = np.float32(LARGEST)
+_CLAMP = np.float32(CLAMP)
 ROWS = 1600
 """Nodes worked on at a time where nothing is kept: enough for a matrix product, few enough for a cache."""
 
@@ -63,7 +63,7 @@ class _Layout(NamedTuple):
     @classmethod
     def of(cls, graph: GroupsGraph) -> "_Layout":
         offsets = np.cumsum([0, *graph.counts[:-1]])
-        return cls(graph.member_of.numpy() + offsets, graph.stops.numpy(), sum(graph.counts), graph.kinds)
+        return cls(graph.member_of.numpy() + offsets, graph.stops.numpy(), sum(graph.counts), graph.group_types)
 
 
 @compiled(fastmath=True)
@@ -110,7 +110,7 @@ def _sum_groups(
 def _clamp(z: np.ndarray, bias: np.ndarray) -> None:
     for n in range(z.shape[0]):
         for j in range(z.shape[1]):
-            z[n, j] = min(max(z[n, j] + bias[j], np.float32(0)), _LARGEST)
+            z[n, j] = min(max(z[n, j] + bias[j], np.float32(0)), _CLAMP)
 
 
 @compiled(fastmath=True)
@@ -161,7 +161,7 @@ def _back_through_unit(
 def _back_through_clamp(to_z: np.ndarray, to_bias: np.ndarray, z: np.ndarray) -> None:
     for n in range(z.shape[0]):
         for j in range(z.shape[1]):
-            if z[n, j] <= 0 or z[n, j] >= _LARGEST:
+            if z[n, j] <= 0 or z[n, j] >= _CLAMP:
                 to_z[n, j] = 0
             to_bias[j] += to_z[n, j]
 
@@ -297,7 +297,7 @@ def _plain(
 ) -> tuple[Tensor, Tensor, Tensor]:
     logits, one = [], s.new_ones(s.shape[0], 1)
     for _ in range(steps):
-        z = (torch.cat([s, graph.sums(h), one], dim=-1) @ first).clamp(0.0, LARGEST)
+        z = (torch.cat([s, graph.sums(h), one], dim=-1) @ first).clamp(0.0, CLAMP)
         s = s + z @ second
         s = s * torch.rsqrt(s.square().mean(-1, keepdim=True) + 1e-6)
         h = z[:, : h.shape[1]]

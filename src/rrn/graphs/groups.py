@@ -11,34 +11,35 @@ from rrn.graphs.layouts import EdgeList
 
 
 class Groups(Graph):
-    """Typed hyperedges: every node stands in one group of each kind, and hears from all members of it, itself included.
+    """Typed hyperedges: every node is in one group of each type and receives from all of its members, itself included.
 
-    For graphs whose edges are cliques, such as "exactly one of these is true". There are far more edges than nodes, so
-    what a group has to say is summed once for all its members (`sums`); edges are listed only if a message function
-    asks for them.
+    For graphs whose edges are cliques, such as "exactly one of these is true". A clique has far more edges than nodes,
+    so each group is summed once for all its members (`sums`). Edges are listed only if a message function needs them.
 
     Args:
-        member_of: (nodes, kinds), the group of each kind that a node stands in, numbered from 0 within its graph.
-        counts: how many groups of each kind a graph has, at most.
-        stops: (graphs,), where the nodes of each graph end. By default there is one graph.
+        member_of: (nodes, group types), the node's group of each type, numbered from 0 within its graph.
+        counts: the largest number of groups of each type in a graph.
+        stops: (graphs,), the index after the last node of each graph. By default there is one graph.
     """
 
     def __init__(self, member_of: Tensor, counts: Sequence[int], stops: Tensor | None = None) -> None:
         if member_of.dim() != 2 or member_of.dtype != torch.int64 or member_of.shape[1] != len(counts):
             found = f"{member_of.dtype} {tuple(member_of.shape)}"
-            raise InputError(f"member_of: expected torch.int64 of shape (nodes, {len(counts)} kinds), got {found}")
+            raise InputError(
+                f"member_of: expected torch.int64 of shape (nodes, {len(counts)} group types), got {found}"
+            )
         self.member_of, self.counts = member_of, tuple(int(count) for count in counts)
         self.num_nodes = member_of.shape[0]
         self.stops = torch.full((1,), self.num_nodes, device=member_of.device) if stops is None else stops
         if self.num_nodes and has_values(member_of):
             high = member_of.amax(0)
             if int(member_of.min()) < 0 or bool((high >= high.new_tensor(self.counts)).any()):
-                raise InputError(f"member_of: names a group that counts {self.counts} has no room for")
+                raise InputError(f"member_of: expected groups from 0, below the counts {self.counts} of their types")
             if len(self.stops) == 0 or int(self.stops[-1]) != self.num_nodes or bool((self.stops.diff() < 0).any()):
                 raise InputError(f"stops: expected ascending numbers that end with {self.num_nodes}, the nodes")
 
     @property
-    def kinds(self) -> int:
+    def group_types(self) -> int:
         return len(self.counts)
 
     def graph_of_node(self, batch: Tensor | None = None) -> Tensor:
@@ -46,7 +47,7 @@ class Groups(Graph):
         return torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes, output_size=self.num_nodes)
 
     def rows(self) -> Tensor:
-        """The groups of each node, all kinds and graphs counted through: (nodes, kinds)."""
+        """The groups of each node, numbered over all types and graphs: (nodes, group types)."""
         if self._rows is None:
             offsets = self.member_of.new_tensor([0, *self.counts[:-1]]).cumsum(0)
             self._rows = self.graph_of_node()[:, None] * sum(self.counts) + offsets + self.member_of
@@ -55,14 +56,14 @@ class Groups(Graph):
     _rows: Tensor | None = None
 
     def sums(self, values: Tensor) -> Tensor:
-        """(nodes, kinds · width) → the same shape: part k of a node's row is summed over its group of kind k."""
+        """(nodes, group types · width) → the same shape: part k of a row is summed over the node's group of type k."""
         index = self.rows().flatten()
         parts = values.reshape(len(index), -1)
         total = values.new_zeros(len(self.stops) * sum(self.counts), parts.shape[1]).index_add(0, index, parts)
         return total.index_select(0, index).view_as(values)
 
     def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> tuple["Groups", Tensor | None]:
-        """Any nodes, not only those of whole graphs; graphs that are left without a node are left out."""
+        """Select any nodes, not only those of whole graphs; graphs without a selected node are dropped."""
         if edge_attr is not None:
             edge_attr = rows_of(edge_attr, torch.logical_and(*(nodes[end] for end in self.ends()[:2])))
         sizes = torch.zeros_like(self.stops).index_add(
@@ -78,7 +79,7 @@ class Groups(Graph):
         return joined, joined_edge_attr(parts)
 
     def ends(self) -> tuple[Tensor, Tensor, Tensor]:
-        """By receiver, then by kind: everybody in the receiver's group."""
+        """Edges by receiver, then by group type: from every member of the receiver's group."""
         if self._ends is None:
             found = []
             for group in self.rows().unbind(1):
@@ -89,8 +90,8 @@ class Groups(Graph):
                 within = torch.arange(len(receivers), device=group.device)
                 within -= (size[group].cumsum(0) - size[group]).repeat_interleave(size[group])
                 found.append(torch.stack([order[first[group[receivers]] + within], receivers]))
-            by_kind = torch.cat(found, dim=1)
-            senders, receivers = by_kind[:, by_kind[1].argsort(stable=True)]
+            by_type = torch.cat(found, dim=1)
+            senders, receivers = by_type[:, by_type[1].argsort(stable=True)]
             self._ends = senders, receivers, torch.arange(len(senders), device=senders.device)
         return self._ends
 

@@ -361,7 +361,7 @@ class GraphWork:
     guide = None
 
     def __init__(self, network: "RRN", given: "Prepared", until: Until, starts: int) -> None:
-        self.network, self.given, self.until, self.noisy = network, given, until, network.update.noisy
+        self.network, self.given, self.until, self.noisy = network, given, until, network.update.add_noise
         self.graph_of = given.graph.graph_of_node(given.batch)
         self.graphs = int(self.graph_of[-1]) + 1
         self.unchanged = torch.zeros(starts + 1, self.graphs, dtype=torch.long, device="cpu")
@@ -374,7 +374,7 @@ class GraphWork:
 
     def begin(self, numbers: Tensor) -> tuple[Tensor, State]:
         given, graph_of = self._take(numbers)
-        return graph_of.bincount(minlength=len(numbers)).cpu(), self.network.init_state(given)
+        return graph_of.bincount(minlength=len(numbers)).cpu(), self.network.initial_state(given)
 
     def run(self, places: Places, steps: int) -> tuple[Tensor | Outputs, State]:
         given, _ = self._take(places.numbers)

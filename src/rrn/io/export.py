@@ -46,7 +46,7 @@ class Program(nn.Module, Generic[N]):
 
 class _Start(Program[RRN]):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        return tuple(part.clone() for part in self.network.init_state(x).parts())
+        return tuple(part.clone() for part in self.network.initial_state(x).parts())
 
 
 class _Step(Program[RRN]):
@@ -59,7 +59,7 @@ class _Step(Program[RRN]):
         *,
         state: tuple[Tensor, ...],
     ) -> tuple[Tensor, ...]:
-        after, outputs = self.network.step(State.of(state), x, edge_index, edge_attr, batch)
+        outputs, after = self.network.step(State.of(state), x, edge_index, edge_attr, batch)
         return outputs, *(part.clone() for part in after.parts())
 
 
@@ -84,7 +84,7 @@ def step_program(
     """
     inputs, dynamic = _graph_inputs(x, edge_index, edge_attr, batch)
     with torch.no_grad():
-        parts = network.init_state(x).parts()
+        parts = network.initial_state(x).parts()
     return export_program(
         _Step(network), {**inputs, "state": parts}, {**dynamic, "state": ({0: "nodes"},) * len(parts)}
     )

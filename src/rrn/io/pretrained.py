@@ -112,7 +112,7 @@ def _compare_shapes(network: nn.Module, path: Path) -> None:
     """What the header of a file of weights says of them, with what the network has room for."""
     expected = {name: list(tensor.shape) for name, tensor in network.state_dict().items()}
     with blaming(f"{path}: not a file of weights"), safetensors.safe_open(path, "pt") as file:
-        found = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+        found = {_current(name): file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
     wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
     if wrong:
         raise InputError(
@@ -130,11 +130,16 @@ def load_weights(network: nn.Module, folder: Path) -> None:
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """The weights of a folder by name, all of them finite numbers."""
     with blaming(f"{folder / WEIGHTS}: not a file of weights"):
-        tensors = safetensors.torch.load_file(folder / WEIGHTS)
+        tensors = {_current(name): tensor for name, tensor in safetensors.torch.load_file(folder / WEIGHTS).items()}
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise InputError(f"{folder / WEIGHTS}: {quote(name)} holds numbers that are not finite; train it again")
     return tensors
+
+
+def _current(name: str) -> str:
+    """The name of a tensor in this version, given its name in any version."""
+    return name.removesuffix("nobody") + "no_sender" if name.endswith(".nobody") else name
 
 
 def save_network(network: RRN, folder: str | Path) -> None:
@@ -165,15 +170,19 @@ def load_network(
 
 
 def _check_parts(kind: type[RRN], name: str | Path, settings: dict[str, Any], parts: dict[str, nn.Module]) -> None:
-    own = {part: value["own"] for part, value in settings.items() if isinstance(value, dict) and "own" in value}
-    for part, made_by in own.items():
+    custom = {
+        part: value.get("custom", value.get("own"))  # "own" in folders of earlier versions
+        for part, value in settings.items()
+        if isinstance(value, dict) and value.keys() & {"custom", "own"}
+    }
+    for part, class_name in custom.items():
         if part not in parts:
             raise InputError(
-                f"{name}: its {part} is of your own; hand it over: "
-                f"{kind.__name__}.from_pretrained({str(name)!r}, {part}={made_by}(…))"
+                f"{name}: it has a custom {part}; pass it: "
+                f"{kind.__name__}.from_pretrained({str(name)!r}, {part}={class_name}(…))"
             )
     for part, module in parts.items():
-        expected = own.get(part, "none of your own")
+        expected = custom.get(part, "no custom part")
         if type(module).__name__ != expected:
             raise InputError(f"{part}: the network was saved with {expected}, got {type(module).__name__}")
 

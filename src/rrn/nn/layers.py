@@ -1,26 +1,48 @@
-"""The multi-layer perceptron that every learned function of the network is made of."""
+"""The layers that every learned function of the network is built from."""
 
 from itertools import pairwise
 
 from torch import Tensor, nn
 
+from rrn.errors import InputError
 
-def linear(inputs: int, outputs: int) -> nn.Linear:
-    """A linear layer with Glorot's initialisation and no bias at first.
 
-    With torch's own, a ReLU layer passes on 0.4 of what it gets: after the many layers between a feature and an answer
-    too little is left to learn from.
+class Resettable(nn.Module):
+    """A module whose `reset_parameters` resets all of its submodules, in the order in which they were assigned."""
+
+    def reset_parameters(self) -> None:
+        """Draw new initial weights. A subclass with parameters outside its submodules overrides this."""
+        _reset(self)
+
+
+def _reset(module: nn.Module) -> None:
+    if module._parameters:
+        raise InputError(f"{type(module).__name__}: it has parameters but no reset_parameters(); define one")
+    for child in module.children():
+        reset = getattr(child, "reset_parameters", None)
+        if callable(reset):
+            reset()
+        else:
+            _reset(child)
+
+
+class Linear(nn.Linear):
+    """A linear layer with Glorot initialisation and zero bias.
+
+    With torch's default, a ReLU layer scales its input by about 0.4. After the many layers between a feature and an
+    output, too little signal is left to learn from.
     """
-    layer = nn.Linear(inputs, outputs)
-    nn.init.xavier_uniform_(layer.weight)
-    nn.init.zeros_(layer.bias)
-    return layer
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.zeros_(self.bias)
 
 
-class MLP(nn.Module):
+class MLP(Resettable):
     """``layers`` ReLU layers of ``hidden`` units, then one linear layer.
 
-    With ``dropout`` the outputs of the last ``dropout_layers`` ReLU layers are dropped out in training.
+    In training, ``dropout`` applies to the outputs of the last ``dropout_layers`` ReLU layers.
     """
 
     def __init__(
@@ -28,30 +50,30 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         widths = [inputs, *[hidden] * layers, outputs]
-        self.linears = nn.ModuleList(linear(a, b) for a, b in pairwise(widths))
+        self.linears = nn.ModuleList(Linear(a, b) for a, b in pairwise(widths))
         self.dropout = nn.Dropout(dropout)
         self.first_dropped = max(0, layers - dropout_layers) if dropout else layers
 
     def weights(self) -> list[tuple[Tensor, Tensor]]:
-        """Weight and bias of each layer, the first first."""
+        """Weight and bias of each layer, in order."""
         return [(linear.weight, linear.bias) for linear in self.linears]  # type: ignore[misc]
 
     def forward(self, x: Tensor) -> Tensor:
         return self.after_first(self.linears[0](x))
 
     def after_first(self, x: Tensor) -> Tensor:
-        """What follows the product of the first layer, for who computes that in another way."""
+        """Apply everything after the first matrix product, for callers that precompute the first product."""
         for index, linear in enumerate(list(self.linears)[1:]):
             x = x.relu_()
             x = linear(self.dropout(x) if index >= self.first_dropped else x)
         return x
 
 
-class Product(nn.Module):
+class Product(Resettable):
     """One hidden layer whose units are products of two linear functions of the input, then a linear layer.
 
-    Where a ReLU layer adds and compares, this one multiplies: it can gate one part of the input by another, or turn
-    an angle by an angle, exactly and after little training.
+    A ReLU layer adds and compares; this layer multiplies. It can gate one part of the input by another, or rotate by
+    an angle, exactly.
     """
 
     def __init__(self, inputs: int, hidden: int, outputs: int) -> None:

@@ -1,7 +1,6 @@
-"""The loss at every step, which makes the message passing converge; or at the last step only.
+"""Losses at every step, which make the message passing converge, or at the last step only.
 
-Targets are masked one way everywhere: an integer target equal to ``ignore_index``, or a number that is NaN, is not
-known, and neither losses nor accuracies count it.
+Losses and accuracies skip unknown targets: integers equal to ``ignore_index``, and floats that are NaN.
 """
 
 from collections.abc import Callable
@@ -13,14 +12,14 @@ from torch import Tensor
 from rrn.errors import InputError
 
 IGNORE = -100
-"""The integer target that means "not known", as in `torch.nn.functional.cross_entropy`."""
+"""The integer target that marks an unknown class, as in `torch.nn.functional.cross_entropy`."""
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 """Outputs (rows, width) and targets (rows, …) → losses of the shape of the targets."""
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """-log of the chance of the right class: (rows, classes) and (rows,) → (rows,)."""
+    """Cross-entropy per row: logits (rows, classes) and classes (rows,) → (rows,)."""
     if targets.is_floating_point():
         raise InputError(f"targets: expected classes as integers, got {targets.dtype}; for numbers: squared_error")
     try:
@@ -32,14 +31,14 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
-    """(output - target)²: (rows, width) and (rows, width), or (rows, 1) and (rows,), → as the targets."""
+    """(output - target)²: (rows, width) and (rows, width), or (rows, 1) and (rows,) → the shape of the targets."""
     if outputs.numel() != targets.numel():
         raise InputError(f"targets: expected {outputs.shape[-1]} numbers per answer, got shape {tuple(targets.shape)}")
     return (outputs.view(targets.shape) - targets) ** 2
 
 
 def known(targets: Tensor, ignore_index: int = IGNORE) -> Tensor:
-    """Which targets count: those that are not ``ignore_index``, or not NaN."""
+    """The mask of known targets: those that are neither ``ignore_index`` nor NaN."""
     return ~targets.isnan() if targets.is_floating_point() else targets != ignore_index
 
 
@@ -51,15 +50,14 @@ def step_losses(
     weights: Tensor | None = None,
     criterion: Criterion = cross_entropy,
 ) -> Tensor:
-    """The mean loss of what counts, at each step: (steps,). Where nothing counts it is 0.
+    """The mean loss over the known targets at each step: (steps,). Without known targets it is 0.
 
     Args:
-        outputs: (steps, n, width), logits or numbers; for answers per edge of a graph that is no edge list,
-            (steps, …, width).
+        outputs: (steps, n, width), logits or numbers; (steps, …, width) for edge outputs of a dense graph layout.
         targets: classes (n,), the same at every step; for `squared_error` numbers (n, width), or (n,) if width is 1.
-        ignore_index: the class that means "not known". Of numbers, it is NaN.
-        weights: how much each target counts, (n,), or (steps, n) if that changes from step to step.
-        criterion: the loss of each target: `cross_entropy`, `squared_error` or one of your own.
+        ignore_index: the class that marks an unknown target; for numbers it is NaN.
+        weights: the weight of each target, (n,), or (steps, n) if it differs between steps.
+        criterion: the loss of each target: `cross_entropy`, `squared_error` or a custom function.
     """
     shape = _check_targets(outputs, targets)
     steps, rows = outputs.shape[0], outputs.flatten(0, -2)
@@ -84,7 +82,7 @@ def every_step(
     weights: Tensor | None = None,
     criterion: Criterion = cross_entropy,
 ) -> Tensor:
-    """The mean of the losses of all steps: the paper's loss, and the default. Arguments as of `step_losses`."""
+    """The mean loss over all steps, as in the paper. Arguments as in `step_losses`."""
     return step_losses(outputs, targets, ignore_index=ignore_index, weights=weights, criterion=criterion).mean()
 
 
@@ -96,17 +94,17 @@ def last_step(
     weights: Tensor | None = None,
     criterion: Criterion = cross_entropy,
 ) -> Tensor:
-    """The loss of the last step alone. Arguments as of `step_losses`."""
+    """The loss of the last step. Arguments as in `step_losses`."""
     if weights is not None and weights.dim() == outputs.dim() - 1:
         weights = weights[-1:]
     return step_losses(outputs[-1:], targets, ignore_index=ignore_index, weights=weights, criterion=criterion).mean()
 
 
 def mean_when_due(outputs: Tensor, targets: Tensor, due: Tensor) -> Tensor:
-    """The mean over questions of each one's mean cross-entropy where it is ``due``.
+    """The mean over questions of the mean cross-entropy over the steps at which the question is ``due``.
 
-    Outputs (steps, n, …, classes), targets (n, …), due (steps, n, …), true at least once per question. A mean per
-    question first, so that the shares of a batch that several processes work on add up to the whole.
+    Outputs (steps, n, …, classes), targets (n, …), due (steps, n, …), true at least once per question. The mean is
+    taken per question first, so that the parts of a batch on several processes average to the loss of the whole.
     """
     every = F.cross_entropy(outputs.movedim(-1, 1), targets.expand(len(outputs), *targets.shape), reduction="none")
     by_question = (every * due).transpose(0, 1).flatten(1).sum(1) / due.transpose(0, 1).flatten(1).sum(1)
@@ -114,10 +112,9 @@ def mean_when_due(outputs: Tensor, targets: Tensor, due: Tensor) -> Tensor:
 
 
 def winners(losses: Tensor, copies: int, others: float = 0.0) -> Tensor:
-    """How much each of several attempts at the same problem counts: (n,) losses, ``copies`` after one another → (n,).
+    """Loss weights for ``copies`` attempts per problem: losses (n,), copies adjacent → (n,).
 
-    1 for the attempt with the smallest loss, ``others`` for the rest. A loss on every attempt at what a network cannot
-    solve yet teaches it to say how likely everything is; a loss on the best attempt alone teaches it to try.
+    The attempt with the smallest loss gets 1, the others get ``others``.
     """
     best = losses.detach().view(-1, copies).argmin(1)
     won = F.one_hot(best, copies).flatten().to(losses)
@@ -125,7 +122,7 @@ def winners(losses: Tensor, copies: int, others: float = 0.0) -> Tensor:
 
 
 def accuracy_by_step(outputs: Tensor, targets: Tensor, *, ignore_index: int = IGNORE) -> Tensor:
-    """The share of right answers among the targets that are known, at each step: (steps,). NaN if none is known."""
+    """Accuracy over the known targets at each step: (steps,). NaN if no target is known."""
     _check_targets(outputs, targets)
     counts = known(targets, ignore_index)
     right = (outputs.argmax(-1) == targets) & counts
@@ -133,7 +130,7 @@ def accuracy_by_step(outputs: Tensor, targets: Tensor, *, ignore_index: int = IG
 
 
 def _check_targets(outputs: Tensor, targets: Tensor) -> tuple[int, ...]:
-    """The shape of the answers of one step."""
+    """Check the targets; returns the shape of one step's answers."""
     shape, found = tuple(outputs.shape[1:-1]), tuple(targets.shape)
     if not shape or (found != shape and not (targets.is_floating_point() and found == tuple(outputs.shape[1:]))):
         raise InputError(

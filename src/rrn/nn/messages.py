@@ -1,6 +1,6 @@
-"""f, the message function (eq. 1), and what arrives at a node (eq. 2).
+"""f, the message function (eq. 1), and the aggregation at each node (eq. 2).
 
-A message function takes the hidden states and the graph and returns, for every node, what arrived there::
+A message module maps the hidden states and the graph to the aggregated message of every node::
 
     m_ij = f(h_i, h_j, e_ij)          eq. 1
     m_j  = Σ_{i ∈ N(j)} m_ij          eq. 2
@@ -16,31 +16,33 @@ from torch import Tensor, nn
 
 from rrn.errors import InputError, shorten
 from rrn.graphs import Aggregate, Graph, Groups, PackedGraphs
-from rrn.nn.layers import MLP, linear
+from rrn.nn.layers import MLP, Linear, Resettable
 
 
-class Message(nn.Module, ABC):
-    """Eq. 1 and 2. ``edge_term`` is whatever `encode_edges` made of the edge features, once for all steps."""
+class Message(Resettable, ABC):
+    """Messages and their aggregation, eq. 1 and 2. Subclass it and implement `forward`."""
 
     outputs: int
+    """Width of an aggregated message."""
 
     def encode_edges(self, edge_attr: Tensor | None) -> Tensor | None:
+        """Compute ``edge_term`` from the edge features, once before all steps. By default the features themselves."""
         return edge_attr
 
     @abstractmethod
     def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
-        """Hidden states (nodes, hidden) → what arrived at each node (nodes, outputs)."""
+        """Hidden states (nodes, hidden) → aggregated messages (nodes, outputs)."""
 
 
 class MLPMessage(Message):
-    """f as a multi-layer perceptron on [h_i; h_j; e_ij], computed without ever building that concatenation.
+    """f as a multi-layer perceptron on [h_i; h_j; e_ij], computed without building that concatenation.
 
-    The first layer is W₁h_i + W₂h_j + W₃e_ij: two products a *node* instead of one an *edge*. The last layer is
+    The first layer is W₁h_i + W₂h_j + W₃e_ij: two products per *node* instead of one per *edge*. The last layer is
     linear, so it follows the sum: W·Σz + degree·b. Both rewrites are exact; only the ``layers`` - 1 products in
-    between are left on the edges. `plain` is the form of the paper, for comparison.
+    between run on the edges. `plain` is the paper's form, for comparison.
 
-    With an ``aggregate`` other than "sum", f's last layer still follows what is collected; with several, it reads
-    them side by side.
+    With an ``aggregate`` other than "sum", f's last layer still follows the aggregation. With several, it reads their
+    concatenation.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class MLPMessage(Message):
         self.layers = layers
         self.mlp = MLP(2 * hidden + edge_features, hidden, hidden, layers)
         if len(aggregate) > 1:
-            self.mlp.linears[-1] = linear(len(aggregate) * hidden, hidden)
+            self.mlp.linears[-1] = Linear(len(aggregate) * hidden, hidden)
 
     def encode_edges(self, edge_attr: Tensor | None) -> Tensor | None:
         if edge_attr is None:
@@ -68,8 +70,8 @@ class MLPMessage(Message):
     def before_last_layer(
         self, h: Tensor, graph: Graph, edge_term: Tensor | None, sums: "HiddenSums | None" = None
     ) -> Tensor:
-        """f's hidden layers, collected at every node: (nodes, aggregates · hidden). ``sums`` is a faster form of
-        `hidden_sums`."""
+        """f's hidden layers, aggregated at every node: (nodes, aggregates · hidden). ``sums`` replaces `hidden_sums`
+        with a faster equivalent."""
         (first, first_bias), *middle, _ = self.mlp.weights()
         both = torch.cat(first[:, : 2 * self.hidden].split(self.hidden, dim=1))
         bias = torch.cat([torch.zeros_like(first_bias), first_bias])
@@ -89,7 +91,7 @@ class MLPMessage(Message):
         return F.linear(collected, last, bias)
 
     def plain(self, h: Tensor, graph: Graph, edge_attr: Tensor | None) -> Tensor:
-        """Eq. 1 and 2 to the letter: one concatenation and one whole MLP an edge, then the sum."""
+        """Eq. 1 and 2 literally: one concatenation and one MLP per edge, then the sum."""
         zeros = torch.zeros_like(h)
         ends = [graph.pair(h, zeros), graph.pair(zeros, h)]
         if edge_attr is not None:
@@ -118,10 +120,10 @@ def _hidden_layers(source: Tensor, target: Tensor, edge_term: Tensor | None, gra
 
 
 class GatedMessage(Message):
-    """f(h_i, h_j, e_ij) = W·(ψ(e_ij) ⊙ (U h_i + V h_j)): the edge features decide what of the two ends passes.
+    """f(h_i, h_j, e_ij) = W·(ψ(e_ij) ⊙ (U h_i + V h_j)): the edge features gate the sum of both end nodes.
 
-    The gate ψ is linear in e, so what arrives can be summed a feature at a time, without a vector on any edge:
-    Σ_i ψ(e_ij) ⊙ U h_i = b ⊙ Σ_i U h_i + Σ_k ψ_k ⊙ (Σ_i e_ijk U h_i). What arrives is normalised.
+    The gate ψ is linear in e, so messages are summed one feature at a time, without a vector on any edge:
+    Σ_i ψ(e_ij) ⊙ U h_i = b ⊙ Σ_i U h_i + Σ_k ψ_k ⊙ (Σ_i e_ijk U h_i). The sum is layer-normalised.
     """
 
     def __init__(self, hidden: int, edge_features: int, width: int | None = None) -> None:
@@ -134,7 +136,7 @@ class GatedMessage(Message):
         self.norm = nn.LayerNorm(hidden)
 
     def encode_edges(self, edge_attr: Tensor | None) -> Tensor | None:
-        """With a constant feature, for the gate's bias."""
+        """Append a constant feature for the gate's bias."""
         if edge_attr is None:
             raise InputError("edge_attr: a GatedMessage needs edge features, got None")
         return torch.cat([edge_attr, torch.ones_like(edge_attr[..., :1])], dim=-1)
@@ -148,11 +150,10 @@ class GatedMessage(Message):
 
 
 class AttentionMessage(Message):
-    """Messages that compete: m_j = W·[Σ_i a_ij U h_i; Σ_i a_ij e_ij], a_ij a softmax over the senders i, for each head.
+    """Attention over senders: m_j = W·[Σ_i a_ij U h_i; Σ_i a_ij e_ij], a_ij a softmax over i, for each head.
 
-    The logit of a_ij is q(h_j)·k(h_i) plus a linear function of the edge features; a sender that does not exist, with
-    a learned logit, lets a node listen to nobody. "The last fact about Mary" is a softmax, not a sum. What arrives is
-    normalised. Needs `PackedGraphs`.
+    The logit of a_ij is q(h_j)·k(h_i) plus a linear function of the edge features. One more learned logit takes the
+    weight that no sender gets. The sum is layer-normalised. Needs `PackedGraphs`.
     """
 
     def __init__(self, hidden: int, edge_features: int, heads: int, width: int) -> None:
@@ -160,9 +161,14 @@ class AttentionMessage(Message):
         self.outputs, self.heads, self.width, self.edge_features = hidden, heads, width, edge_features
         self.project = nn.Linear(hidden, 3 * heads * width)
         self.prefer = nn.Linear(edge_features, heads, bias=False)
-        self.nobody = nn.Parameter(torch.zeros(heads))
+        self.no_sender = nn.Parameter(torch.zeros(heads))
         self.out = nn.Linear(heads * (width + edge_features), hidden)
         self.norm = nn.LayerNorm(hidden)
+
+    def reset_parameters(self) -> None:
+        for layer in (self.project, self.prefer, self.out, self.norm):
+            layer.reset_parameters()
+        nn.init.zeros_(self.no_sender)
 
     def encode_edges(self, edge_attr: Tensor | None) -> Tensor | None:
         """(graphs, sender, receiver, features) → (graphs, receiver, heads + features, sender), the logits first."""
@@ -181,22 +187,22 @@ class AttentionMessage(Message):
         scores = (query.transpose(1, 2) @ key.permute(0, 2, 3, 1)).transpose(1, 2) * self.width**-0.5
         prefer, features = edge_term.split([self.heads, self.edge_features], dim=2)
         scores = (scores + prefer).masked_fill(~graph.edges.permute(0, 2, 3, 1), float("-inf"))
-        nobody = self.nobody[:, None].expand(graphs, size, -1, 1)
-        share = torch.cat([scores, nobody], dim=-1).softmax(-1)[..., :-1]  # (graphs, receiver, heads, sender)
+        no_sender = self.no_sender[:, None].expand(graphs, size, -1, 1)
+        share = torch.cat([scores, no_sender], dim=-1).softmax(-1)[..., :-1]  # (graphs, receiver, heads, sender)
         values = (share.transpose(1, 2) @ value.transpose(1, 2)).transpose(1, 2)
-        arrived = torch.cat([values.flatten(2), (share @ features.transpose(2, 3)).flatten(2)], dim=-1)
-        return self.norm(self.out(graph.pack(arrived)))
+        received = torch.cat([values.flatten(2), (share @ features.transpose(2, 3)).flatten(2)], dim=-1)
+        return self.norm(self.out(graph.pack(received)))
 
 
 class GroupMessage(Message):
-    """f hands on part k of h to the sender's group of kind k, where it is summed. Needs `Groups`."""
+    """Group sums: part k of h is summed over the node's group of type k. Needs `Groups`."""
 
-    def __init__(self, kinds: int, width: int) -> None:
+    def __init__(self, group_types: int, width: int) -> None:
         super().__init__()
-        self.kinds, self.outputs = kinds, kinds * width
+        self.group_types, self.outputs = group_types, group_types * width
 
     def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
-        if not isinstance(graph, Groups) or graph.kinds != self.kinds:
-            found = f"{graph.kinds} kinds" if isinstance(graph, Groups) else type(graph).__name__
-            raise InputError(f"edge_index: this GroupMessage needs Groups of {self.kinds} kinds, got {found}")
+        if not isinstance(graph, Groups) or graph.group_types != self.group_types:
+            found = f"{graph.group_types}" if isinstance(graph, Groups) else type(graph).__name__
+            raise InputError(f"edge_index: expected Groups of {self.group_types} group types, got {found}")
         return graph.sums(h)

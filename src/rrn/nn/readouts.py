@@ -1,4 +1,4 @@
-"""r, the output function (eq. 4): o = r(h), of a node, of a graph, or of an edge."""
+"""r, the output function (eq. 4): o = r(h), per node, per graph or per edge."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.graphs import Graph
-from rrn.nn.layers import MLP
+from rrn.nn.layers import MLP, Resettable
 
 
 class Outputs(NamedTuple):
-    """What a readout says: the answer, and whatever else it has, by name. The same in training and out of it.
+    """A readout's answer and further named tensors, in training as in evaluation.
 
-    Of one step: (nodes or graphs, classes); of a run, every step stacked: (steps, …).
+    One step: (nodes or graphs, classes); a run stacks the steps: (steps, …).
     """
 
     answer: Tensor
@@ -23,11 +23,12 @@ class Outputs(NamedTuple):
 
 
 def answer_of(outputs: Tensor | Outputs) -> Tensor:
+    """The answer, whether the readout returned a tensor or `Outputs`."""
     return outputs.answer if isinstance(outputs, Outputs) else outputs
 
 
-def one_after_another(runs: Sequence[Tensor | Outputs]) -> Tensor | Outputs:
-    """The outputs of several runs as those of one."""
+def concatenate_outputs(runs: Sequence[Tensor | Outputs]) -> Tensor | Outputs:
+    """Concatenate the outputs of several runs along the steps."""
     answers, first = torch.cat([answer_of(run) for run in runs]), runs[0]
     if not isinstance(first, Outputs):
         return answers
@@ -36,8 +37,8 @@ def one_after_another(runs: Sequence[Tensor | Outputs]) -> Tensor | Outputs:
 
 
 def stack(steps: Sequence[Tensor | Outputs]) -> Tensor | Outputs:
-    """The outputs of one step after another as those of a run, name by name."""
-    return one_after_another(
+    """Stack the outputs of single steps into those of a run."""
+    return concatenate_outputs(
         [
             Outputs(step.answer[None], {name: value[None] for name, value in step.extras.items()})
             if isinstance(step, Outputs)
@@ -47,13 +48,15 @@ def stack(steps: Sequence[Tensor | Outputs]) -> Tensor | Outputs:
     )
 
 
-class Readout(nn.Module, ABC):
+class Readout(Resettable, ABC):
+    """The output function r. Subclass it and implement `forward`."""
+
     reads_edges = False
-    """Whether `forward` also takes the edge features, as a fourth argument."""
+    """Whether `forward` takes the edge features as a fourth argument."""
 
     @abstractmethod
     def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor | Outputs:
-        """The answer; or `Outputs` with the answer and more."""
+        """Hidden states (nodes, hidden) → the answer, or `Outputs` with the answer and further tensors."""
 
 
 class NodeReadout(Readout):
@@ -79,9 +82,9 @@ class GraphReadout(Readout):
 
 
 class EdgeReadout(Readout):
-    """o_ij = r(h_i, h_j, e_ij) of every edge i → j: (edges, outputs), or ``graph.edge_shape + (outputs,)`` in general.
+    """o_ij = r(h_i, h_j, e_ij) for every edge i → j: (edges, outputs), or ``graph.edge_shape + (outputs,)`` in general.
 
-    r has at least one ReLU layer: without one it could only add what its two ends say, never compare them. As in
+    r has at least one ReLU layer: without one it could only add terms of its two end nodes, not compare them. As in
     `MLPMessage`, the first layer is computed at the nodes.
     """
 
@@ -109,11 +112,16 @@ class EdgeReadout(Readout):
 
 
 class DotReadout(Readout):
-    """One logit per node, one weight per unit: (nodes, 1)."""
+    """One logit per node, w·h: (nodes, 1)."""
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(hidden) * hidden**-0.5)
+        self.weight = nn.Parameter(torch.empty(hidden))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.weight.copy_(torch.randn(len(self.weight)) * len(self.weight) ** -0.5)
 
     def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor:
         return (h @ self.weight)[:, None]

@@ -8,62 +8,67 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.nn.layers import MLP, Product, linear
+from rrn.nn.layers import MLP, Linear, Product, Resettable
 
 Inputs = Literal["xm", "hxm"]
-LARGEST = 6.0
-"""Where `SharedLayerUpdate` cuts off its units."""
+CLAMP = 6.0
+"""Upper bound of the hidden units of `SharedLayerUpdate`."""
 
 
 class State(NamedTuple):
-    """What a network remembers between steps: ``h`` (nodes, hidden), and what the node function keeps besides."""
+    """The recurrent state: ``h`` (nodes, hidden) and the update's further tensors, such as an LSTM's cell state."""
 
     h: Tensor
     memory: tuple[Tensor, ...] = ()
 
     def parts(self) -> tuple[Tensor, ...]:
+        """``h`` and the tensors of ``memory`` as one tuple."""
         return self.h, *self.memory
 
     @classmethod
     def of(cls, parts: Iterable[Tensor]) -> "State":
-        """What `parts` gave."""
+        """The inverse of `parts`."""
         h, *memory = parts
         return cls(h, tuple(memory))
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "State":
+        """Apply a function to every part."""
         return State.of(function(part) for part in self.parts())
 
     def detach(self) -> "State":
         return self.map(Tensor.detach)
 
     def where(self, rows: Tensor, other: "State") -> "State":
-        """The other state in some rows (nodes,), this one elsewhere."""
+        """Take the rows of ``other`` where the mask ``rows`` (nodes,) is true, and these rows elsewhere."""
         return State.of(torch.where(rows[:, None], b, a) for a, b in zip(self.parts(), other.parts(), strict=True))
 
 
-class Update(nn.Module, ABC):
-    def start(self, x: Tensor) -> State:
-        """The state before the first step: h⁰ = x."""
+class Update(Resettable, ABC):
+    """The node function g. Subclass it and implement `forward`; override the rest if the state is more than h."""
+
+    def initial_state(self, x: Tensor) -> State:
+        """The state before the first step: h⁰ = x (nodes, hidden)."""
         return State(x)
 
     @abstractmethod
-    def forward(self, state: State, x: Tensor, m: Tensor) -> State: ...
+    def forward(self, state: State, x: Tensor, m: Tensor) -> State:
+        """Eq. 3: the next state, given the encoded features x and the aggregated messages m, (nodes, width) each."""
 
-    def shown(self, state: State) -> Tensor:
-        """What of the state the readout sees: h, unless an update keeps something better for it."""
+    def readout_state(self, state: State) -> Tensor:
+        """The tensor that the readout reads: h by default."""
         return state.h
 
-    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
-        """The state with noise of a standard deviation (nodes, 1) added to what carries it on."""
+    def add_noise(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
+        """Add normal noise of standard deviation ``noise`` (nodes, 1) to the part of the state that is carried over."""
         return State(state.h + noise * normal_like(state.h, generator), state.memory)
 
 
 def normal_like(values: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Normal numbers, the same on every device."""
+    """Standard normal numbers of the shape of ``values``, drawn on the CPU: the same on every device."""
     return torch.randn(values.shape, generator=generator, dtype=values.dtype, device="cpu").to(values.device)
 
 
-class _Reader(nn.Module):
+class _Reader(Resettable):
     """The MLP before the recurrent unit, on [x, m] or [h, x, m]. Without layers it only concatenates."""
 
     def __init__(self, hidden: int, layers: int, inputs: Inputs) -> None:
@@ -81,19 +86,26 @@ class _Reader(nn.Module):
 class LSTMUpdate(Update):
     """h, s ← LSTM(MLP([x, m]), s): the node function of the paper's bAbI and Sudoku networks.
 
-    The LSTM's own hidden and cell state start at zero although h⁰ = x. It has one bias vector, the forget gate's
-    part of it 1 at the start.
+    The LSTM's hidden and cell states are zero at first although h⁰ = x. The LSTM has one bias vector, in which the
+    forget gate's part is initialised to 1.
     """
 
     def __init__(self, hidden: int, layers: int = 1, inputs: Inputs = "xm") -> None:
         super().__init__()
         self.reader = _Reader(hidden, layers, inputs)
-        self.gates = linear(self.reader.outputs + hidden, 4 * hidden)
-        with torch.no_grad():
-            self.gates.bias.zero_()
-            self.gates.bias[hidden : 2 * hidden] = 1
+        self.hidden = hidden
+        self.gates = Linear(self.reader.outputs + hidden, 4 * hidden)
+        self._open_forget_gate()
 
-    def start(self, x: Tensor) -> State:
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self._open_forget_gate()
+
+    @torch.no_grad()
+    def _open_forget_gate(self) -> None:
+        self.gates.bias[self.hidden : 2 * self.hidden] = 1
+
+    def initial_state(self, x: Tensor) -> State:
         return State(x, (torch.zeros_like(x), torch.zeros_like(x)))
 
     def forward(self, state: State, x: Tensor, m: Tensor) -> State:
@@ -104,10 +116,10 @@ class LSTMUpdate(Update):
 
 
 def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """The hidden and the cell state that follow: gates (nodes, 4 · hidden) before their activation."""
-    enter, keep, show, new = gates.chunk(4, dim=-1)
-    cell = keep.sigmoid() * cell + enter.sigmoid() * new.tanh()
-    return show.sigmoid() * cell.tanh(), cell
+    """The next hidden and cell state; gates (nodes, 4 · hidden) before their activation: input, forget, output, new."""
+    input_gate, forget_gate, output_gate, new = gates.chunk(4, dim=-1)
+    cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * new.tanh()
+    return output_gate.sigmoid() * cell.tanh(), cell
 
 
 class GRUUpdate(Update):
@@ -134,14 +146,14 @@ class MLPUpdate(Update):
 
 
 class NoUpdate(Update):
-    """h ← m: what arrived is the state, as in the graph-centric relational network."""
+    """h ← m: the aggregated message is the state, as in the graph-centric relational network."""
 
     def forward(self, state: State, x: Tensor, m: Tensor) -> State:
         return State(m)
 
 
 class ResidualUpdate(Update):
-    """h ← LayerNorm(h + W·z) with one hidden layer z on [h, x, m], of ReLU units or of products."""
+    """h ← LayerNorm(h + W·z) with one hidden layer z on [h, x, m], of ReLU or of product units."""
 
     def __init__(self, hidden: int, width: int, kind: Literal["relu", "product"] = "relu") -> None:
         super().__init__()
@@ -153,13 +165,12 @@ class ResidualUpdate(Update):
 
 
 class SharedLayerUpdate(Update):
-    """One layer z on [s, m, x], from which both the messages of the next step and the change of s are read::
+    """One hidden layer z on [s, m, x] gives both the next messages and the change of s::
 
-        z ← x · clamp([s, m, x] W, 0, 6)        s ← unit(s + z V)
+        z ← x · clamp([s, m, x] W, 0, 6)        s ← normalise(s + z V)
 
-    The first units of z are what other nodes hear of (h), s is what the answer is read from; unit() scales to a mean
-    square of 1. x is one number per node: 1, or 0 for a node that is to stay silent. Sums over groups feed back into
-    the layer, so its units are cut off, lest they run away.
+    The first units of z are h, which the messages read; the readout reads s. normalise() scales to a mean square of 1.
+    x is one number per node: 1, or 0 for a node that sends nothing. The clamp bounds the feedback through group sums.
     """
 
     def __init__(self, hidden: int, messages: int, layer: int) -> None:
@@ -167,25 +178,32 @@ class SharedLayerUpdate(Update):
         if layer < messages:
             raise InputError(f"layer: expected at least the {messages} units of all messages, got {layer}")
         self.hidden, self.messages = hidden, messages
-        first = torch.randn(hidden + messages + 1, layer) * (2 * hidden + messages) ** -0.5
-        first[hidden:] *= 0.3
-        first[-1] = torch.randn(layer) * 0.3
-        self.first = nn.Parameter(first)
-        self.second = nn.Parameter(torch.randn(layer, hidden) * 0.5 * layer**-0.5)
+        self.first = nn.Parameter(torch.empty(hidden + messages + 1, layer))
+        self.second = nn.Parameter(torch.empty(layer, hidden))
+        self.reset_parameters()
 
-    def start(self, x: Tensor) -> State:
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        inputs, layer = self.first.shape
+        first = torch.randn(inputs, layer) * (2 * self.hidden + self.messages) ** -0.5
+        first[self.hidden :] *= 0.3
+        first[-1] = torch.randn(layer) * 0.3
+        self.first.copy_(first)
+        self.second.copy_(torch.randn(layer, self.hidden) * 0.5 * layer**-0.5)
+
+    def initial_state(self, x: Tensor) -> State:
         nodes = x.shape[0]
         return State(x.new_zeros(nodes, self.messages), (x.new_zeros(nodes, self.hidden),))
 
     def forward(self, state: State, x: Tensor, m: Tensor) -> State:
         (s,) = state.memory
-        z = (torch.cat([s, m, x], dim=-1) @ self.first).clamp(0.0, LARGEST) * x
+        z = (torch.cat([s, m, x], dim=-1) @ self.first).clamp(0.0, CLAMP) * x
         s = s + z @ self.second
         return State(z[:, : self.messages], (s * torch.rsqrt(s.square().mean(-1, keepdim=True) + 1e-6),))
 
-    def shown(self, state: State) -> Tensor:
+    def readout_state(self, state: State) -> Tensor:
         return state.memory[0]
 
-    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
+    def add_noise(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
         (s,) = state.memory
         return State(state.h, (s + noise * normal_like(s, generator),))

@@ -71,7 +71,7 @@ def widen(
     them yet, so the outputs are the same. A state has the length √hidden, so what reads it is divided by as much as
     it grew, and what adds to it multiplied.
     """
-    update, readout, kinds = network.update, network.readout, cast(GroupMessage, network.message).kinds
+    update, readout, kinds = network.update, network.readout, cast(GroupMessage, network.message).group_types
     assert isinstance(update, SharedLayerUpdate)
     assert isinstance(readout, DotReadout)
     names = [f"{prefix}update.first", f"{prefix}update.second", f"{prefix}readout.weight"]

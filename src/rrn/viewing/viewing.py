@@ -138,13 +138,13 @@ def trace(
     followed = _Followed(network, given) if messages else None
     chances, effects = [], []
     with torch.no_grad():
-        state = network.init_state(given)
+        state = network.initial_state(given)
         chances.append(_chances(network, given, state, places))
         earlier = torch.zeros_like(state.h)
         for _ in range(int(thought.steps.max())):
             h = state.h
             if followed is None:
-                state, _ = network.step(state, given)
+                _, state = network.step(state, given)
             else:
                 state, effect = followed.step(state, earlier, places)
                 effects.append(effect)

@@ -158,9 +158,9 @@ def test_the_cores_own_step_is_one_step_and_silence_is_absence() -> None:
     still_open = what_givens_say(some)[1].flatten()
     with torch.no_grad():
         given = network.rrn.prepare(still_open.float()[:, None], _AllCandidates(2))
-        state, outputs = network.rrn.init_state(given), []
+        state, outputs = network.rrn.initial_state(given), []
         for _ in range(4):
-            state, output = network.rrn.step(state, given)
+            output, state = network.rrn.step(state, given)
             outputs.append(output)
         expected, _ = network({"puzzle": some}, steps=4)
     ours, theirs = torch.stack(outputs).view(4, -1)[:, still_open], expected.view(4, -1)[:, still_open]

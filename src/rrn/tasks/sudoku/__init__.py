@@ -9,4 +9,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Solved", "solve"]
 
-__getattr__ = _lazy_exports("rrn.tasks.sudoku", {"Solved": "predict", "solve": "predict"})
+__getattr__, __dir__ = _lazy_exports("rrn.tasks.sudoku", {"Solved": "predict", "solve": "predict"})

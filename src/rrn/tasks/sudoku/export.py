@@ -57,7 +57,7 @@ class _Program(Program[CandidateSudoku]):
 
 class _Start(_Program):
     def forward(self, puzzle: Tensor) -> tuple[Tensor, ...]:
-        state = self.network.rrn.init_state(next(self.network.parameters()).new_zeros(puzzle.shape[0] * 729, 1))
+        state = self.network.rrn.initial_state(next(self.network.parameters()).new_zeros(puzzle.shape[0] * 729, 1))
         return tuple(part.view(puzzle.shape[0], 729, -1) for part in state.parts())
 
 

@@ -66,7 +66,7 @@ class CellSudoku(PuzzleNetwork):
         always_zero = x.new_zeros(1, 1, 1) if self.rrn.edge_features else None
         given = self.rrn.prepare(x, cell_graph(count, x.device), always_zero, node_batch)
         if state is not None and "age" in batch:  # a puzzle that is new in its place starts from x, and learns to
-            state = state.where((batch["age"] == 0).repeat_interleave(81), self.rrn.init_state(given))
+            state = state.where((batch["age"] == 0).repeat_interleave(81), self.rrn.initial_state(given))
         outputs, state = self.rrn.run(given, steps=steps, state=state)
         return outputs.view(steps, count * 81, 10), state
 
@@ -79,10 +79,10 @@ class CellSudoku(PuzzleNetwork):
         return torch.full_like(batch["puzzle"][:, 0], 81)
 
     def start(self, batch: Batch) -> State:
-        return self.rrn.init_state(self.features(batch["puzzle"]))
+        return self.rrn.initial_state(self.features(batch["puzzle"]))
 
     def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
-        return self.rrn.update.noisy(state, noise, generator)
+        return self.rrn.update.add_noise(state, noise, generator)
 
     def ties(self) -> list[Ties]:
         """What is equal if the network treats all digits alike: ``tied_digit_units`` of every layer belong to each."""

@@ -49,9 +49,9 @@ def test_a_network_answers_about_edges_at_every_step() -> None:
     network.eval()
     outputs = network(x, edges, edge_attr, steps=4)
     assert outputs.shape == (4, 7, 3)
-    state = network.init_state(x)
+    state = network.initial_state(x)
     for step in range(4):
-        state, answer = network.step(state, x, edges, edge_attr)
+        answer, state = network.step(state, x, edges, edge_attr)
         torch.testing.assert_close(answer, outputs[step])
     order = torch.randperm(7)
     torch.testing.assert_close(network(x, edges[:, order], edge_attr[order], steps=4), outputs[:, order])

@@ -68,7 +68,7 @@ def test_the_names_of_weights_stay() -> None:
 class Halved(LSTMUpdate):
     """A part of one's own: shows half of what it knows."""
 
-    def shown(self, state: State) -> Tensor:
+    def readout_state(self, state: State) -> Tensor:
         return state.h / 2
 
 
@@ -78,12 +78,12 @@ def test_parts_of_your_own_are_handed_over_when_loading(tmp_path: Path) -> None:
     again = RRN.from_pretrained(tmp_path, update=Halved(6), readout=NodeReadout(6, 4))
     assert torch.equal(again(*GRAPH, steps=3), network(*GRAPH, steps=3))
     assert again.settings == network.settings
-    hand_over = r": its update is of your own; hand it over: RRN\.from_pretrained\('.*', update=Halved\(…\)\)"
+    hand_over = r": it has a custom update; pass it: RRN\.from_pretrained\('.*', update=Halved\(…\)\)"
     with pytest.raises(InputError, match=hand_over):
         RRN.from_pretrained(tmp_path, readout=NodeReadout(6, 4))
     with pytest.raises(InputError, match="update: the network was saved with Halved, got LSTMUpdate"):
         RRN.from_pretrained(tmp_path, update=LSTMUpdate(6), readout=NodeReadout(6, 4))
-    with pytest.raises(InputError, match="message: the network was saved with none of your own, got MLPMessage"):
+    with pytest.raises(InputError, match="message: the network was saved with no custom part, got MLPMessage"):
         RRN.from_pretrained(tmp_path, update=Halved(6), readout=NodeReadout(6, 4), message=MLPMessage(6, 1))
     with pytest.raises(InputError, match=r"model\.safetensors: not the weights of this network"):
         RRN.from_pretrained(tmp_path, update=Halved(6), readout=NodeReadout(6, 5))
@@ -97,7 +97,7 @@ def test_a_message_of_your_own_is_handed_over_too(tmp_path: Path) -> None:
 
 
 def test_weights_of_a_preset_are_pointed_to_their_loader() -> None:
-    with pytest.raises(InputError, match=r"ages: the weights of a preset; load them with rrn\.pretrained"):
+    with pytest.raises(InputError, match=r"ages: the weights of a preset; load them with rrn\.io\.pretrained"):
         RRN.from_pretrained("ages")
 
 

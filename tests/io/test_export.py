@@ -20,7 +20,7 @@ from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.model import what_givens_say
 
 onnxruntime = pytest.importorskip("onnxruntime")
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TOLERANCE = {"atol": 1e-4, "rtol": 0.0}
 
 
@@ -41,8 +41,8 @@ def test_a_step_of_graph_answers_in_onnx_and_torch_export(tmp_path: Path) -> Non
     write_onnx(program, tmp_path / "step.onnx")
     for shape in [(11, 25, 4), (1, 1, 1)]:
         x, edge_index, edge_attr, batch = random_graphs(*shape)
-        state, _ = network.step(network.init_state(x), x, edge_index, edge_attr, batch)
-        after, outputs = network.step(state, x, edge_index, edge_attr, batch)
+        _, state = network.step(network.initial_state(x), x, edge_index, edge_attr, batch)
+        outputs, after = network.step(state, x, edge_index, edge_attr, batch)
         expected = [outputs, after.h, *after.memory]
         exported = program.module()(
             x=x, edge_index=edge_index, edge_attr=edge_attr, batch=batch, state=(state.h, *state.memory)
@@ -73,7 +73,7 @@ def test_a_run_and_a_start_of_the_shortest_paths_example(tmp_path: Path) -> None
     (found,) = run_onnx(tmp_path / "run.onnx", x, edge_index)
     torch.testing.assert_close(found, network(x, edge_index, steps=3), **TOLERANCE)
     (h,) = run_onnx(tmp_path / "start.onnx", x)
-    torch.testing.assert_close(h, network.init_state(x).h, **TOLERANCE)
+    torch.testing.assert_close(h, network.initial_state(x).h, **TOLERANCE)
 
 
 def test_sudoku_in_onnx_is_sudoku_in_torch(tmp_path: Path) -> None:

@@ -270,7 +270,7 @@ def test_complete_graphs_with_and_without_a_mask_are_joined() -> None:
 def test_groups_by_hand() -> None:
     """Kind 0: nodes 0 and 2 together, 1 alone; kind 1: all three together. The first column is of kind 0."""
     graph = Groups(torch.tensor([[0, 0], [1, 0], [0, 0]]), (2, 1))
-    assert graph.kinds == 2
+    assert graph.group_types == 2
     sums = graph.sums(torch.tensor([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]]))
     assert sums.tolist() == [[5, 70], [2, 70], [5, 70]]
     assert graph.in_degree().flatten().tolist() == [5, 4, 5]
@@ -329,12 +329,18 @@ def test_joined_groups_have_room_for_the_largest() -> None:
     [
         (
             (torch.zeros(3), (2,)),
-            r"member_of: expected torch.int64 of shape \(nodes, 1 kinds\), got torch.float32 \(3,",
+            r"member_of: expected torch.int64 of shape \(nodes, 1 group types\), got torch.float32 \(3,",
         ),
         ((torch.zeros(3, 1), (2,)), r"member_of: expected torch.int64 .*got torch.float32 \(3, 1\)"),
-        ((torch.zeros(3, 2).long(), (2,)), r"member_of: expected .*\(nodes, 1 kinds\), got torch.int64 \(3, 2\)"),
-        ((torch.tensor([[0], [2]]), (2,)), r"member_of: names a group that counts \(2,\) has no room for"),
-        ((torch.tensor([[0], [-1]]), (2,)), r"member_of: names a group that counts \(2,\) has no room for"),
+        ((torch.zeros(3, 2).long(), (2,)), r"member_of: expected .*\(nodes, 1 group types\), got torch.int64 \(3, 2\)"),
+        (
+            (torch.tensor([[0], [2]]), (2,)),
+            r"member_of: expected groups from 0, below the counts \(2,\) of their types",
+        ),
+        (
+            (torch.tensor([[0], [-1]]), (2,)),
+            r"member_of: expected groups from 0, below the counts \(2,\) of their types",
+        ),
         ((torch.tensor([[0], [1]]), (2,), torch.tensor([1])), r"stops: expected .* end with 2, the nodes"),
         ((torch.tensor([[0], [1]]), (2,), torch.tensor([2, 1, 2])), r"stops: expected ascending numbers"),
         ((torch.tensor([[0], [1]]), (2,), torch.zeros(0).long()), r"stops: expected ascending numbers"),

@@ -30,7 +30,7 @@ def sigmoid(value: float) -> float:
 )
 def test_shapes(update: Update) -> None:
     x, m = torch.randn(5, 6), torch.randn(5, 6)
-    state = update.start(x)
+    state = update.initial_state(x)
     assert torch.equal(state.h, x)
     for _ in range(2):
         state = update(state, x, m)
@@ -48,7 +48,7 @@ def test_an_lstm_by_hand() -> None:
         update.gates.weight.copy_(torch.tensor(weights))
         update.gates.bias.copy_(torch.tensor(biases))
     x, hidden, cell = 2.0, 0.0, 0.0
-    state = update.start(torch.tensor([[x]]))
+    state = update.initial_state(torch.tensor([[x]]))
     assert [part.item() for part in (state.h, *state.memory)] == [2.0, 0.0, 0.0]
     for m in (-1.0, 3.0):
         state = update(state, torch.tensor([[x]]), torch.tensor([[m]]))
@@ -70,7 +70,7 @@ def test_the_lstm_is_torchs_with_one_bias() -> None:
             theirs.bias_ih[to] = update.gates.bias[rows]
             theirs.bias_hh[to] = 0
     x, m = torch.randn(3, 4).double(), torch.randn(3, 4).double()
-    state = update(update(update.start(x), x, m), x, m)
+    state = update(update(update.initial_state(x), x, m), x, m)
     joined = torch.cat([x, m], dim=-1)
     hidden, cell = theirs(joined, theirs(joined))
     torch.testing.assert_close((state.h, state.memory[1]), (hidden, cell))
@@ -79,7 +79,7 @@ def test_the_lstm_is_torchs_with_one_bias() -> None:
 def test_the_first_message_comes_from_x_although_the_lstm_starts_at_zero() -> None:
     network = RRN(4, 6, 2)
     x = torch.randn(5, 4)
-    state = network.init_state(x)
+    state = network.initial_state(x)
     assert torch.equal(state.h, network.encoder(x))
     assert not any(part.any() for part in state.memory)
 

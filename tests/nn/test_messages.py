@@ -106,7 +106,7 @@ def test_the_attention_message_is_its_formula() -> None:
     sizes, features, heads, width = [3, 1, 4], 5, 2, 3
     message = AttentionMessage(HIDDEN, features, heads, width).double()
     with torch.no_grad():
-        message.nobody.copy_(torch.tensor([0.5, -1.0]))
+        message.no_sender.copy_(torch.tensor([0.5, -1.0]))
     h, edge_attr = torch.randn(8, HIDDEN).double(), torch.randn(3, 4, 4, features).double()
     ours = message(h, PackedGraphs(torch.tensor(sizes)), message.encode_edges(edge_attr))
     query, key, value = message.project(h).view(8, 3, heads, width).unbind(1)
@@ -122,7 +122,7 @@ def test_the_attention_message_is_its_formula() -> None:
                     + message.prefer.weight[k] @ edge_attr[graph, i, j]
                     for i in senders
                 ]
-                share = torch.stack([*logits, message.nobody[k]]).softmax(0)[:-1]
+                share = torch.stack([*logits, message.no_sender[k]]).softmax(0)[:-1]
                 said = [torch.cat([value[first + i, k], edge_attr[graph, i, j]]) for i in senders]
                 parts.append(
                     sum((s * v for s, v in zip(share, said, strict=True)), torch.zeros(width + features).double())
