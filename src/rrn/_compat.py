@@ -1,15 +1,19 @@
-"""Inner loops in compiled code where numba is installed (the extra ``fast``); in plain Python where it is not.
+"""Private APIs of other libraries and of the operating system. No other module of the package uses any.
 
-What is compiled is kept in the user's own cache folder (``NUMBA_CACHE_DIR`` moves it). numba reads those files with
-pickle, so nobody else should be able to write there. A damaged file is thrown away and the function compiled again.
+Each has a fallback for a version or a system without it. The results are then the same; only speed, or a nicety that
+the docstring names, is lost. `tests/test_compat.py` hides each in turn.
 """
 
 import ctypes
 import os
 import sys
+import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
+
+# --- numba: inner loops in compiled code, with the extra ``fast`` ---
 
 numba: Any
 try:
@@ -17,7 +21,8 @@ try:
 except ImportError:
     numba = None
 
-COMPILED = numba is not None
+COMPILED: bool = numba is not None and not numba.config.DISABLE_JIT
+"""Whether `compiled` compiles. Without numba, or with ``NUMBA_DISABLE_JIT=1``, functions stay plain Python."""
 
 
 @overload
@@ -27,80 +32,170 @@ def compiled(*, fastmath: bool) -> Callable[[Callable[..., Any]], Any]: ...
 
 
 def compiled(function: Callable[..., Any] | None = None, /, *, fastmath: bool = False) -> Any:
-    """Decorate a function of numbers and arrays. ``fastmath`` lets sums be reordered and takes no care of NaN."""
+    """Compile a function of numbers and arrays. ``fastmath`` allows reordered sums and assumes that no value is NaN.
+
+    Machine code is cached between runs in a folder that only this user can write to (see `_cache_folder`), because
+    numba reads it with pickle. ``NUMBA_CACHE_DIR`` selects another folder. A damaged cache file is compiled again.
+    """
     if function is None:
-        return lambda of: _compile(of, fastmath)
+        return lambda decorated: _compile(decorated, fastmath)
     return _compile(function, fastmath)
 
 
 def _compile(function: Callable[..., Any], fastmath: bool) -> Any:
-    if numba is None:
+    if not COMPILED:
         return function
     options: dict[str, Any] = {"nogil": True, "fastmath": fastmath}
     if fastmath:
-        options["error_model"] = "numpy"  # a division by zero is infinity, not an exception, so loops stay simple
+        options["error_model"] = "numpy"  # a division by zero gives infinity instead of an exception
+    dispatcher = numba.njit(**options)(function)
     try:
-        return _survive_damage(numba.njit(cache=True, **options)(function))
-    except RuntimeError:  # nowhere to keep the cache: a read-only installation without a home directory
-        return numba.njit(**options)(function)
-
-
-def _survive_damage(dispatcher: Any) -> Any:
-    cache = dispatcher._cache
-    load, save = cache.load_overload, cache.save_overload
-
-    def load_if_whole(signature: Any, target: Any) -> Any:
-        try:
-            return load(signature, target)
-        except Exception:  # whatever pickle makes of a damaged file
-            _forget(cache)
-            return None
-
-    def save_if_possible(signature: Any, data: Any) -> None:
-        try:
-            save(signature, data)
-        except Exception:
-            _forget(cache)
-
-    cache.load_overload, cache.save_overload = load_if_whole, save_if_possible
+        if _FunctionCache is None:
+            dispatcher.enable_caching()
+        else:
+            dispatcher._cache = _FunctionCache(function)
+    except RuntimeError:  # no writable folder: compiled again in every process
+        pass
     return dispatcher
 
 
-def _forget(cache: Any) -> None:
+def _cache_folder() -> Path | None:
+    """The cache folder of this user, or None if it cannot be made or other users can write to it."""
     try:
-        cache.flush()
-    except OSError:
-        return
-
-
-def _cache_folder() -> Path:
-    """Where this user's programs keep what they can make again."""
-    if sys.platform == "win32":
-        home = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        home = Path.home() / "Library" / "Caches"
-    else:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "rrn" / "numba"
-
-
-if numba is not None and not os.environ.get("NUMBA_CACHE_DIR"):
-    try:
-        _folder = _cache_folder()
-        _folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if sys.platform == "win32":
+            home = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        elif sys.platform == "darwin":
+            home = Path.home() / "Library" / "Caches"
+        else:
+            home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        folder = home / "rrn" / "numba"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if hasattr(os, "getuid"):
+            status = folder.stat()
+            if status.st_uid != os.getuid() or status.st_mode & 0o022:
+                return None
     except (OSError, RuntimeError):
-        pass  # numba finds a place of its own, or does without
-    else:
-        numba.config.CACHE_DIR = str(_folder)
+        return None
+    return folder
 
+
+def _make_function_cache() -> Any:
+    """A class of caches for our functions alone, so that ``numba.config`` keeps its values. None: numba's own cache."""
+    try:
+        from numba.core import caching
+
+        class Locator(caching.UserProvidedCacheLocator):
+            def __init__(self, function: Any, path: str) -> None:
+                self._py_file, self._lineno = path, function.__code__.co_firstlineno
+                self._cache_path = str(Path(str(_FOLDER)) / self.get_suitable_cache_subpath(path))
+
+            @classmethod
+            def from_function(cls, function: Any, path: str) -> Any:
+                if _FOLDER is None:
+                    return None
+                return super(caching.UserProvidedCacheLocator, cls).from_function(function, path)
+
+        class Implementation(caching.CompileResultCacheImpl):
+            _locator_classes = (caching.UserProvidedCacheLocator, Locator, *caching.CacheImpl._locator_classes)
+
+        class FunctionCache(caching.FunctionCache):
+            _impl_class = Implementation
+
+            def load_overload(self, signature: Any, target: Any) -> Any:
+                try:
+                    return super().load_overload(signature, target)
+                except Exception:  # pickle may raise anything on a damaged file
+                    self.discard()
+                    return None
+
+            def save_overload(self, signature: Any, data: Any) -> None:
+                try:
+                    super().save_overload(signature, data)
+                except Exception:
+                    self.discard()
+
+            def discard(self) -> None:
+                try:
+                    self.flush()
+                except OSError:
+                    return
+
+    except (ImportError, AttributeError):
+        return None
+    return FunctionCache
+
+
+_FOLDER = _cache_folder() if COMPILED else None
+_FunctionCache: Any = _make_function_cache() if COMPILED else None
+
+
+# --- torch ---
+
+
+class TorchAPI(NamedTuple):
+    """Private functions of torch, or their substitutes. A missing probe answers True: the caller then takes the plain
+    path, which is exact."""
+
+    transforms_active: Callable[[], bool]
+    """Whether a transform of torch.func is active. Hand-written derivatives do not support them."""
+    dispatch_modes: Callable[[], int]
+    """How many ``TorchDispatchMode`` are active. Compiled code would bypass them."""
+    saved_tensor_hooks: Callable[[bool], Any]
+    """The active saved-tensor hooks, such as those of ``torch.utils.checkpoint``. Argument: False. Since torch 2.8."""
+    lerp_all: Callable[[Any, Any, float], Any]
+    """Move each tensor of a list towards its target by a share of the difference, in place."""
+    openmp_parallel: Any
+    """``GOMP_parallel`` of the OpenMP library that torch computes with on Linux, or None."""
+
+
+@cache
+def torch_api() -> TorchAPI:
+    import torch
+
+    autograd = getattr(torch._C, "_autograd", None)
+    try:
+        parallel = ctypes.CDLL("libgomp.so.1", mode=os.RTLD_NOLOAD).GOMP_parallel  # the one that torch has loaded
+    except (OSError, AttributeError):
+        parallel = None
+    return TorchAPI(
+        getattr(torch._C, "_are_functorch_transforms_active", _unknown),
+        getattr(torch._C, "_len_torch_dispatch_stack", _unknown),
+        getattr(autograd, "_top_saved_tensors_default_hooks", _unknown),
+        getattr(torch, "_foreach_lerp_", _lerp_each),
+        parallel,
+    )
+
+
+def _unknown(*_: Any) -> bool:
+    return True
+
+
+def _lerp_each(tensors: Any, targets: Any, weight: float) -> None:
+    for tensor, target in zip(tensors, targets, strict=True):
+        tensor.lerp_(target, weight)
+
+
+def run_on_openmp_threads(work: Callable[[], None], count: int) -> None:
+    """Call ``work`` once on each of ``count`` threads of torch, and wait. ``work`` must not raise.
+
+    Other threads would compete with torch's, which stay awake for a while after each operation.
+    """
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: work())
+    torch_api().openmp_parallel(call, None, count, 0)
+
+
+# --- the C library ---
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt, in glibc's malloc.h
 _LARGE, _LARGEST_OLD = 1 << 30, 32 << 20
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of renameat2 on Linux; RENAME_SWAP of macOS is 2 as well
 
 
 def keep_freed_memory() -> None:
-    """Tell glibc to reuse large blocks. By default each tensor of more than a few megabytes is fresh memory, zeroed
-    by the system page by page, which costs more than the arithmetic on it. Elsewhere this does nothing."""
+    """Let glibc reuse large blocks of memory, for the whole process: for commands, never for the library.
+
+    By default the system zeroes the memory of each large tensor page by page, which costs more than the arithmetic.
+    """
     if not sys.platform.startswith("linux"):
         return
     try:
@@ -110,3 +205,37 @@ def keep_freed_memory() -> None:
     if not set_option(_MMAP_THRESHOLD, _LARGE):
         set_option(_MMAP_THRESHOLD, _LARGEST_OLD)
     set_option(_TRIM_THRESHOLD, _LARGE)
+
+
+def exchange_names(one: Path, other: Path) -> bool:
+    """Exchange the names of two files or folders in one move. False if the system cannot."""
+    names = os.fsencode(one), os.fsencode(other)
+    try:
+        system = ctypes.CDLL(None)
+        if sys.platform == "darwin":
+            return bool(system.renamex_np(*names, _RENAME_EXCHANGE) == 0)
+        return bool(system.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0)
+    except (AttributeError, OSError, TypeError):
+        return False
+
+
+# --- lightning and uvicorn ---
+
+
+def stop_lightning_observer() -> None:
+    """Stop lightning's thread that kills this process, without a message, when a process that it started has ended.
+
+    Our own heartbeat reports the lost process. Without this API, lightning's thread may end the run first.
+    """
+    for thread in threading.enumerate():
+        if thread.name == "child-process-observer" and hasattr(thread, "_run"):
+            thread._run = lambda: True
+
+
+def uvicorn_protocol() -> Any:
+    """uvicorn's HTTP protocol class, for subclasses. None: connections have uvicorn's own limits only."""
+    try:
+        from uvicorn.protocols.http.h11_impl import H11Protocol
+    except ImportError:
+        return None
+    return H11Protocol

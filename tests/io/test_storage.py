@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rrn._compat import exchange_names
 from rrn.errors import InputError
 from rrn.io import files as storage
 from rrn.io.datasets import check_table, read_dataset, split_apart, write_dataset, write_table
@@ -85,7 +86,7 @@ def test_renames_are_on_the_disk_before_a_write_returns(tmp_path: Path, monkeypa
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_folder_is_replaced_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool) -> None:
     if not at_once:
-        monkeypatch.setattr(storage, "_swap", lambda *_: False)
+        monkeypatch.setattr("rrn._compat.exchange_names", lambda *_: False)
     best = tmp_path / "best"
     for content in ("old", "new"):
         with replacing_folder(best) as folder:
@@ -105,7 +106,7 @@ def test_the_system_swaps_two_folders_in_one_move(tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).touch()
-    if not storage._swap(tmp_path / "one", tmp_path / "other"):
+    if not exchange_names(tmp_path / "one", tmp_path / "other"):
         pytest.skip("this file system has no exchange")
     assert (tmp_path / "one" / "other").exists()
 

@@ -50,8 +50,10 @@ def main(arguments: list[str]) -> int:
         return 0 if arguments else 2
     preset = tasks.find_preset(arguments[0])
     options = parse(Options[type(preset)], arguments[1:], f"rrn train {preset.name}", preset.about, Options(preset))  # type: ignore[misc, arg-type]
+    from rrn._compat import keep_freed_memory
     from rrn.training.trainer import train
 
+    keep_freed_memory()
     outcome = train(
         tasks.make_experiment(options.preset),
         options.folder or default_folder(options.preset),

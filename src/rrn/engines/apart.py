@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from rrn._compat import torch_api
 from rrn.engines import threads
 from rrn.engines.engine import differentiable_gradients, if_recorded
 from rrn.graphs import NeighbourTable
@@ -17,6 +18,8 @@ from rrn.nn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
+
+_TORCH = torch_api()
 
 Steps = Callable[["RRN", "Prepared", State, int], tuple[Sequence[Any], State]]
 """The outputs of every step and the state after the last, on the thread that asks."""
@@ -32,7 +35,7 @@ def parts(network: "RRN", given: "Prepared", at_most: int) -> list[NeighbourTabl
     count, readout = min(threads.shares(), at_most), network.readout
     if count < 2 or not isinstance(given.graph, NeighbourTable) or not isinstance(readout, NodeReadout):
         return []
-    if (readout.training and readout.mlp.dropout.p) or torch._C._autograd._top_saved_tensors_default_hooks(False):
+    if (readout.training and readout.mlp.dropout.p) or _TORCH.saved_tensor_hooks(False):
         return []
     found = given.graph.parts(count)
     return found if len(found) > 1 else []

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rrn._compat import torch_api
 from rrn.nn.readouts import Outputs, stack
 from rrn.nn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
+
+_TORCH = torch_api()
 
 
 class Engine:
@@ -58,7 +61,7 @@ def on_a_cpu(*tensors: Tensor | None) -> bool:
     present = [tensor for tensor in tensors if tensor is not None]
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.is_autocast_enabled("cpu"):
         return False
-    if torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack() > 0:
+    if _TORCH.transforms_active() or _TORCH.dispatch_modes() > 0:
         return False
     ordinary = all(tensor.device.type == "cpu" and type(tensor) in _ORDINARY for tensor in present)
     return ordinary and all(tensor.dtype in _IN_NUMPY for tensor in present)

@@ -4,29 +4,25 @@ Threads of our own would compete with torch's, which stay awake for a while afte
 from an OpenMP library; where that is GNU's, as in torch for Linux, it takes other work too.
 """
 
-import ctypes
-import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from rrn._compat import run_on_openmp_threads, torch_api
+
 MOST = 8
 """Shares: more would wait for Python's lock between the matrix products."""
 
 _within = threading.local()
 
-_OPENMP: Any
-try:
-    _OPENMP = ctypes.CDLL("libgomp.so.1", mode=os.RTLD_NOLOAD)  # the one that torch has loaded
-except (OSError, AttributeError):
-    _OPENMP = None
+_HAS_OPENMP = torch_api().openmp_parallel is not None
 
 
 def shares() -> int:
     """How many `at_once` can work on."""
-    return 1 if _OPENMP is None or within() else min(torch.get_num_threads(), MOST)
+    return 1 if not _HAS_OPENMP or within() else min(torch.get_num_threads(), MOST)
 
 
 def within() -> bool:
@@ -50,8 +46,7 @@ def at_once(work: Callable[[int], None], count: int) -> None:
         return work(0)
     waiting, failed, inference = iter(range(count)), [], torch.is_inference_mode_enabled()
 
-    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-    def run(_: None) -> None:
+    def run() -> None:
         try:
             _within.threads = True
             with torch.inference_mode(inference), torch.no_grad():
@@ -62,6 +57,6 @@ def at_once(work: Callable[[int], None], count: int) -> None:
         finally:
             _within.threads = False
 
-    _OPENMP.GOMP_parallel(run, None, count, 0)
+    run_on_openmp_threads(run, count)
     if failed:
         raise failed[0]

@@ -1,13 +1,11 @@
 """Files on disk, written whole or not at all; folders for one process at a time."""
 
-import ctypes
 import gzip
 import io
 import json
 import os
 import shutil
 import socket
-import sys
 import tempfile
 import time
 import warnings
@@ -77,26 +75,15 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 def _exchange(new: Path, path: Path) -> None:
     """Give ``new`` the name ``path``: in one move where the system has one, else in two that `locked` can complete."""
+    from rrn._compat import exchange_names  # imports numba
+
     if not os.path.lexists(path):
         new.rename(path)
-    elif not _swap(new, path):
+    elif not exchange_names(new, path):
         before = path.with_name(path.name + BEFORE)
         path.rename(before)
         new.rename(path)
         shutil.rmtree(before, ignore_errors=True)
-
-
-def _swap(one: Path, other: Path) -> bool:
-    """Whether the system could exchange two names at once."""
-    names = os.fsencode(one), os.fsencode(other)
-    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux; RENAME_SWAP of macOS is 2 as well
-    try:
-        system = ctypes.CDLL(None)
-        if sys.platform == "darwin":
-            return system.renamex_np(*names, exchange) == 0
-        return system.renameat2(here, names[0], here, names[1], exchange) == 0
-    except (AttributeError, OSError, TypeError):
-        return False
 
 
 def _keep_names(folder: Path) -> None:

@@ -6,7 +6,10 @@ import math
 import torch
 from torch import Tensor, nn
 
+from rrn._compat import torch_api
 from rrn.training.presets import Preset
+
+_lerp_all = torch_api().lerp_all
 
 
 def make_optimizer(network: nn.Module, preset: Preset) -> torch.optim.Optimizer:
@@ -58,6 +61,6 @@ class Average:
         decay = min(self.decay or 0.0, (1 + update) / (10 + update))
         mine: list[Tensor] = list(self.network.parameters())
         theirs: list[Tensor] = list(network.parameters())
-        torch._foreach_lerp_(mine, theirs, 1 - decay)
+        _lerp_all(mine, theirs, 1 - decay)
         for a, b in zip(self.network.buffers(), network.buffers(), strict=True):
             a.copy_(b)

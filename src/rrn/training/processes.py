@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
+from rrn._compat import stop_lightning_observer
 from rrn.errors import Failure, InputError, needs_extra, shorten
 
 Accelerator = Literal["auto", "cpu", "cuda", "mps"]
@@ -175,9 +176,7 @@ class _Pulse(threading.Thread):
         store = TCPStore(host, 0, is_master=True, wait_for_workers=False, timeout=patience) if processes.leads else None
         port = processes.fabric.broadcast(store.port if store else 0)
         self.store = store or TCPStore(host, port, is_master=False, timeout=patience)
-        for thread in threading.enumerate():
-            if thread.name == "child-process-observer":  # lightning's: kills this process too, without a word
-                thread._run = lambda: True  # type: ignore[attr-defined]
+        stop_lightning_observer()
         self.start()
 
     def run(self) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rrn._compat import keep_freed_memory
 from rrn.errors import Failure, InputError, NotFiniteError, blaming, needs_extra
 from rrn.io.files import locked, replacing_folder, write_atomically, write_json
 from rrn.io.pretrained import CONFIG, find_weights, read_weights, save_pretrained, settings
@@ -85,7 +84,6 @@ class _Run:
         self.shard = Shard(processes.rank, processes.world)
         self.leads = processes.leads
         whole_batches(self.preset, self.shard.world)
-        keep_freed_memory()
         torch.set_num_threads(self.preset.threads)
         torch.manual_seed(self.preset.seed)
         self.network: nn.Module = experiment.network()

@@ -28,9 +28,10 @@ class Pool:
     def __init__(self, workers: int, waiting: int) -> None:
         import torch
 
-        torch.set_num_threads(1)
+        self._torch_threads = torch.get_num_threads()
         self.workers, self.waiting = workers, waiting
-        self._threads = ThreadPoolExecutor(workers, "network", initializer=torch.set_num_threads, initargs=(1,))
+        self._set_torch_threads = torch.set_num_threads  # each worker computes on one thread
+        self._threads = ThreadPoolExecutor(workers, "network", initializer=self._set_torch_threads, initargs=(1,))
         self._inside = 0
         self._closed = False
         self._lock = threading.Lock()
@@ -79,6 +80,7 @@ class Pool:
     def close(self) -> None:
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._set_torch_threads(self._torch_threads)
 
 
 def as_json(value: Any) -> bytes:

@@ -12,8 +12,8 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from rrn._compat import uvicorn_protocol
 from rrn.web import limits
 from rrn.web.guard import HEADERS
 from rrn.web.pool import as_json
@@ -25,15 +25,18 @@ SPARE = 32
 """File descriptors kept for everything that is no connection."""
 
 
-class Connection(H11Protocol):
+_Protocol: Any = uvicorn_protocol()
+
+
+class Connection(_Protocol or asyncio.Protocol):  # type: ignore[misc]
     """A connection that is closed when it is idle, or not read from, for too long."""
 
     idle_since: float | None = None
     sending_since: float | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        if len(self.connections) > self.config.limit_connections:  # type: ignore[attr-defined]
+        if len(self.connections) > self.config.limit_connections:
             self._refuse(503, "Too many connections are open; try again after some seconds.")
 
     def send_400_response(self, msg: str) -> None:
@@ -67,10 +70,12 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI, ready: Callable[[], None] = lambda: None, **options: Any) -> None:
         free = _free_descriptors()
+        most = min(limits.CONNECTIONS, max(free // 2, 1))
         super().__init__(
             uvicorn.Config(
                 app,
-                http=Connection,
+                http=Connection if _Protocol else "auto",
+                limit_concurrency=None if _Protocol else most,
                 ws="none",
                 log_level="error",
                 backlog=min(BACKLOG, max(free // 4, 1)),
@@ -80,7 +85,7 @@ class Server(uvicorn.Server):
                 **options,
             )
         )
-        self.config.limit_connections = min(limits.CONNECTIONS, max(free // 2, 1))  # type: ignore[attr-defined]
+        self.config.limit_connections = most  # type: ignore[attr-defined]
         self.ready = ready
         self.told_at = -60.0
 
