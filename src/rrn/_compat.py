@@ -96,7 +96,7 @@ def _make_function_cache() -> Any:
                 return super(caching.UserProvidedCacheLocator, cls).from_function(function, path)
 
         class Implementation(caching.CompileResultCacheImpl):
-            _locator_classes = (caching.UserProvidedCacheLocator, Locator, *caching.CacheImpl._locator_classes)
+            _locator_classes = [caching.UserProvidedCacheLocator, Locator, *caching.CacheImpl._locator_classes]  # noqa: RUF012
 
         class FunctionCache(caching.FunctionCache):
             _impl_class = Implementation

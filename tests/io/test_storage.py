@@ -60,7 +60,7 @@ def test_an_unfinished_data_set_is_refused_and_leaves_no_scraps(
             raise OSError("disk full")
         real(file, array, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(storage.np, "save", fail_at_the_second)
+    monkeypatch.setattr(np, "save", fail_at_the_second)
     with pytest.raises(OSError, match="disk full"):
         write_dataset(tmp_path, ARRAYS, {})
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.npy", "b.npy"]
