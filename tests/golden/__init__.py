@@ -53,10 +53,9 @@ def sudoku() -> Batch:
 def babi() -> Batch:
     """Generated questions of tasks 1, 3 and 19."""
     from rrn.tasks.babi.data import EndlessQuestions
-    from rrn.tasks.babi.model import as_batch
 
     questions = EndlessQuestions(0, (1, 3, 19)).take(1)
-    return as_batch(questions.batch(slice(None)), questions.table)
+    return questions.batch(slice(None))
 
 
 INPUTS: dict[str, Callable[[], Batch]] = {"ages": ages, "sudoku": sudoku, "pretty-clevr": pretty_clevr, "babi": babi}

@@ -50,7 +50,8 @@ def choose(network: "RRN", given: "Prepared", state: State) -> Engine:
         if not engine.fits(network, given, state):
             raise InputError(f"engines.only({name!r}): this engine does not fit this network, graph and device")
         return engine
-    return next(engine for engine in ENGINES.values() if engine.fits(network, given, state))
+    fitting = (engine for engine in ENGINES.values() if isinstance(network.message, engine.message))
+    return next(engine for engine in fitting if engine.fits(network, given, state))
 
 
 @contextmanager

@@ -68,6 +68,7 @@ class Chunked(MessageEngine):
     """f with any number of hidden layers and the paper's sum, on an `EdgeList` or a `NeighbourTable`."""
 
     name = "chunked"
+    message = MLPMessage
 
     def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
         message, term = network.message, given.edge_term

@@ -25,6 +25,7 @@ class Edges(MessageEngine):
     """f with one hidden layer and the paper's sum."""
 
     name = "edges"
+    message = MLPMessage
 
     def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
         message = network.message

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rrn._compat import torch_api
 from rrn.nn.readouts import Outputs, stack
@@ -20,6 +20,8 @@ class Engine:
     """Computes steps. Whatever the engine, outputs, states and gradients are those of `Plain`, to rounding."""
 
     name: str
+    message: type[nn.Module] = nn.Module
+    """The class of messages that the engine computes; `fits` is called for these only."""
 
     def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
         """Whether this engine can run the network on this input."""

@@ -29,6 +29,7 @@ class Groups(Engine):
     """`GroupMessage`, `SharedLayerUpdate` and `DotReadout` on `rrn.graphs.Groups`, in 32 bits, no node silent."""
 
     name = "groups"
+    message = GroupMessage
 
     def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
         parts = (network.message, GroupMessage), (network.update, SharedLayerUpdate), (network.readout, DotReadout)

@@ -16,11 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
-from rrn.graphs import CompleteGraphs, PackedGraphs
 from rrn.io.export import Program, export_program
 from rrn.nn.readouts import answer_of
 from rrn.tasks.babi.data import MIN_WIDTH
-from rrn.tasks.babi.model import RolesNetwork
+from rrn.tasks.babi.model import Bucket, RolesNetwork, StoryGraphs
 from rrn.tasks.sudoku.export import step_program
 
 
@@ -42,22 +41,27 @@ class _Babi(Program[nn.Module]):
         stories, sentences, _ = words.shape
         codes, roles = network.encoder(words.flatten(0, 1))
         which = torch.arange(stories * sentences).view(stories, sentences)
-        said, _ = network.read(which, _SameSize(stories, sentences), codes, roles, self.steps)
+        said, _ = network.run(_SameSize(stories, sentences), [which], codes, roles, self.steps)
         return network.logits(said.answer)
 
 
-class _SameSize(PackedGraphs):
-    """Graphs of one size: packed as they are."""
+class _SameSize(StoryGraphs):
+    """Stories of equal size, in one bucket that needs no padding."""
 
-    def __init__(self, graphs: int, size: int) -> None:
-        self.padded = CompleteGraphs(graphs, size)
-        self.exists = torch.ones(graphs, size, dtype=torch.bool)
-        self.places = torch.arange(graphs * size)
-        self.num_nodes, self.edge_shape = graphs * size, (graphs, size, size)
-        self.edges = ~torch.eye(size, dtype=torch.bool).expand(graphs, -1, -1)[..., None]
+    def __init__(self, stories: int, size: int) -> None:
+        self.buckets = [_Unpadded(stories, size)]
+        self.num_nodes = stories * size
 
-    def pad(self, h: Tensor) -> Tensor:
-        return h.view(*self.edge_shape[:2], -1)
+
+class _Unpadded(Bucket):
+    def __init__(self, stories: int, size: int) -> None:
+        self.stories, self.size, self.nodes = stories, size, slice(None)
+        self.exists = torch.ones(stories, size, dtype=torch.bool)
+        self.positions = torch.arange(stories * size)
+        self.no_edge = torch.eye(size, dtype=torch.bool)[:, None]
+
+    def pad(self, packed: Tensor) -> Tensor:
+        return packed.view(self.stories, self.size, -1)
 
     def pack(self, padded: Tensor) -> Tensor:
         return padded.flatten(0, 1)

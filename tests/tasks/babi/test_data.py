@@ -5,8 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from rrn.errors import InputError
 from rrn.tasks.babi.data import EndlessQuestions, SentenceTable, encode, write_babi
@@ -16,23 +18,24 @@ from rrn.tasks.babi.stories import TASKS, Question, Story, cut, story_text
 from rrn.tasks.babi.vocabulary import WORD_IDS, WORDS, answer_id, word_ids
 
 
-def words_of_row(table: SentenceTable, number: int) -> list[int]:
-    return table.words[number, : table.lengths[number]].tolist()
+def words_of_row(row: Tensor) -> list[int]:
+    """Word indices of a padded sentence."""
+    return (row[row > 0] - 1).tolist()
 
 
-def test_sentences_are_numbered_once_and_for_all() -> None:
+def test_the_index_of_a_sentence_stays_fixed() -> None:
     table = SentenceTable()
-    first = table.numbers(["Mary is in the park.", "Where is Mary?", "mary is in the park"])
+    first = [table.index(text) for text in ("Mary is in the park.", "Where is Mary?", "mary is in the park")]
     assert first == [1, 2, 1]
-    before = table.words.copy()
-    assert table.number("Fred is in the park.") == 3
-    assert table.numbers(["Mary is in the park.", "Where is Mary?"]) == [1, 2]
+    before = table.words.clone()
+    assert table.index("Fred is in the park.") == 3
+    assert [table.index(text) for text in ("Mary is in the park.", "Where is Mary?")] == [1, 2]
     assert (table.words[:3] == before).all()
     assert len(table) == 4
-    assert table.lengths.tolist() == [0, 5, 3, 5]
-    assert words_of_row(table, 2) == [WORD_IDS["where"], WORD_IDS["is"], WORD_IDS["mary"]]
+    assert [len(words_of_row(row)) for row in table.words] == [0, 5, 3, 5]
+    assert words_of_row(table.words[2]) == [WORD_IDS["where"], WORD_IDS["is"], WORD_IDS["mary"]]
     assert table.words.shape == (4, 12)
-    table.number("Mary " * 15)
+    table.index("Mary " * 15)
     assert table.words.shape == (5, 15)
 
 
@@ -40,33 +43,31 @@ def test_sentences_are_numbered_once_and_for_all() -> None:
 @given(task=st.sampled_from(TASKS), seed=st.integers(0, 10**6), max_facts=st.integers(1, 40))
 def test_a_batch_holds_the_last_facts(task: int, seed: int, max_facts: int) -> None:
     stories = list(cut(generate_stories(task, seed), 7))
-    table = SentenceTable()
-    encoded = encode(stories, table)
+    encoded = encode(stories, SentenceTable())
     batch = encoded.batch(np.arange(len(encoded)), max_facts)
     asked = [(story, question) for story in stories for question in story.questions]
     assert len(encoded) == len(asked) == 7
     for row, (story, question) in enumerate(asked):
         kept = story.facts[: question.facts][-max_facts:]
         count = len(kept)
-        assert batch.fact_counts[row] == count
-        assert batch.facts_before[row] == question.facts
-        assert [words_of_row(table, n) for n in batch.facts[row, :count]] == [word_ids(fact) for fact in kept]
-        assert (batch.facts[row, count:] == 0).all()
-        assert batch.positions[row].tolist() == [*range(1, count + 1)] + [0] * (batch.facts.shape[1] - count)
-        assert words_of_row(table, batch.questions[row]) == word_ids(question.text)
-        assert WORDS[batch.answers[row]] == question.answer.lower()
-        assert batch.tasks[row] == task
+        assert batch["fact_counts"][row] == count
+        assert [words_of_row(words) for words in batch["words"][row, :count]] == [word_ids(fact) for fact in kept]
+        assert not batch["words"][row, count:-1].any()
+        assert not batch["sentences"][row, count:-1].any()
+        assert words_of_row(batch["words"][row, -1]) == word_ids(question.text)
+        assert WORDS[batch["answers"][row]] == question.answer.lower()
+        assert batch["tasks"][row] == task
         first_kept = question.facts - count
         rank = {fact - first_kept: place for place, fact in enumerate(question.support, start=1)}
-        assert batch.support[row].tolist() == [rank.get(column, 0) for column in range(batch.facts.shape[1])]
-    assert batch.facts.shape[1] == batch.fact_counts.max()
+        assert batch["support"][row].tolist() == [rank.get(column, 0) for column in range(batch["support"].shape[1])]
+    assert batch["support"].shape[1] == batch["sentences"].shape[1] - 1 == batch["fact_counts"].max()
 
 
 def test_batches_in_order_are_the_whole() -> None:
     encoded = EndlessQuestions(seed=1, tasks=[1, 2]).take(10)
     parts = list(encoded.batches(7))
-    assert [len(part.tasks) for part in parts] == [7, 7, 6]
-    assert np.concatenate([part.answers for part in parts]).tolist() == encoded.answers.tolist()
+    assert [len(part["tasks"]) for part in parts] == [7, 7, 6]
+    assert torch.cat([part["answers"] for part in parts]).tolist() == encoded.answers.tolist()
 
 
 def test_the_first_questions_come_evenly_from_all_tasks() -> None:
@@ -75,36 +76,36 @@ def test_the_first_questions_come_evenly_from_all_tasks() -> None:
     assert {task: len(rows) for task, rows in some.rows_by_task.items()} == {2: 3, 7: 3, 15: 2}
     rows = np.concatenate([encoded.rows_by_task[2][:3], encoded.rows_by_task[7][:3], encoded.rows_by_task[15][:2]])
     whole, part = encoded.batch(rows), some.batch(slice(None))
-    for name in ("facts", "questions", "answers", "support"):
-        np.testing.assert_array_equal(getattr(whole, name), getattr(part, name))
+    assert whole.keys() == part.keys()
+    assert all(torch.equal(whole[name], part[name]) for name in whole)
     assert len(encoded.first(1000)) == 30
 
 
 def test_a_typed_question_can_be_encoded() -> None:
     story = Story(0, ["Mary ate a banana."], [Question("Where is Mary?", "", (), 1), Question("Who?", "x", (), 0)])
     batch = encode([story], SentenceTable()).batch(np.arange(2))
-    assert batch.fact_counts.tolist() == [1, 0]
-    assert batch.answers.tolist() == [0, 0]
-    assert batch.is_fact.tolist() == [[True], [False]]
+    assert batch["fact_counts"].tolist() == [1, 0]
+    assert batch["answers"].tolist() == [0, 0]
+    assert batch["words"][:, 0].any(1).tolist() == [True, False]
 
 
 def test_samples_follow_the_weights_of_tasks() -> None:
     encoded = EndlessQuestions(seed=1).take({1: 40, 4: 10, 20: 30})
     rng = np.random.default_rng(0)
-    tasks, counts = np.unique(encoded.sample(rng, 3000).tasks, return_counts=True)
+    tasks, counts = np.unique(encoded.sample(rng, 3000)["tasks"], return_counts=True)
     assert tasks.tolist() == [1, 4, 20]
     assert (np.abs(counts - 1000) < 6 * 26).all()
-    tasks, counts = np.unique(encoded.sample(rng, 4000, task_weights={1: 3.0, 20: 1.0}).tasks, return_counts=True)
+    tasks, counts = np.unique(encoded.sample(rng, 4000, task_weights={1: 3.0, 20: 1.0})["tasks"], return_counts=True)
     assert tasks.tolist() == [1, 20]
     assert abs(counts[0] - 3000) < 6 * 28
-    with pytest.raises(InputError, match="no task has a weight"):
+    with pytest.raises(InputError, match="a weight above 0 for at least one task"):
         encoded.sample(rng, 10, task_weights={3: 1.0})
 
 
 def test_endless_questions_are_new_reproducible_and_keep_their_table() -> None:
     one, two = EndlessQuestions(seed=5), EndlessQuestions(seed=5)
     first, again = one.take(30), two.take(30)
-    table_then = one.table.words.copy()
+    table_then = one.table.words.clone()
     for name in ("story_facts", "starts", "ends", "questions", "answers", "tasks"):
         assert (getattr(first, name) == getattr(again, name)).all()
     second = one.take(30)
@@ -163,13 +164,13 @@ def test_a_data_set_is_written_and_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "complaint"), [({"dev": 1}, "'dev' is no part"), ({"train": -1}, "0 or more"), ({}, "no questions")]
+    ("counts", "complaint"), [({"dev": 1}, "unknown split 'dev'"), ({"train": -1}, "0 or more"), ({}, "no questions")]
 )
 def test_what_cannot_be_written_is_refused(tmp_path: Path, counts: dict[str, int], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         write_babi(tmp_path, counts)
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="is a file"):
+    with pytest.raises(InputError, match="expected a folder, got a file"):
         write_babi(tmp_path / "file", {"train": 1})
 
 

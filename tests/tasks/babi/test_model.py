@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from rrn import tasks
-from rrn.errors import InputError
 from rrn.graphs import complete_edges
 from rrn.nn.readouts import answer_of
 from rrn.tasks.babi.data import EndlessQuestions, SentenceTable, encode
@@ -15,7 +14,6 @@ from rrn.tasks.babi.model import (
     SHORT,
     PaperNetwork,
     RolesNetwork,
-    as_batch,
     build,
     complete_edges_of,
     distinct_sentences,
@@ -45,13 +43,12 @@ def logits(net: nn.Module, batch: Batch, steps: int) -> Tensor:
 def batch() -> Batch:
     """A question of each task, from two facts to twenty."""
     questions = EndlessQuestions(3).take(2)
-    return as_batch(questions.batch(np.arange(0, 40, 2)), questions.table)
+    return questions.batch(np.arange(0, 40, 2))
 
 
 def story_batch(facts: list[str], question: str, support: tuple[int, ...] = ()) -> Batch:
-    table = SentenceTable()
     story = Story(1, facts, [Question(question, "kitchen", support, len(facts))])
-    return as_batch(encode([story], table).batch(slice(None)), table)
+    return encode([story], SentenceTable()).batch(slice(None))
 
 
 def test_a_batch_holds_the_words_and_what_supports_the_answer() -> None:
@@ -121,11 +118,13 @@ def test_long_and_short_questions_are_run_apart_and_come_back_in_order(
     torch.testing.assert_close(*points, atol=1e-5, rtol=1e-4)
 
 
-def test_a_run_cannot_go_on_from_a_state(batch: Batch) -> None:
-    net = network("babi")
+@pytest.mark.parametrize("name", ["babi", "babi-paper"])
+def test_a_run_resumes_from_its_state(name: str, batch: Batch) -> None:
+    net = network(name).eval()
+    whole, _ = net(batch, steps=3)
     _, state = net(batch, steps=1)
-    with pytest.raises(InputError, match="state"):
-        net(batch, steps=1, state=state)
+    rest, _ = net(batch, steps=2, state=state)
+    torch.testing.assert_close(answer_of(rest), answer_of(whole)[1:])
 
 
 @pytest.mark.parametrize("name", ["babi", "babi-paper", "babi-entnet"])

@@ -1,11 +1,11 @@
-"""bAbI as integer arrays: distinct sentences once, questions as indices of sentences; and data sets on disk.
+"""bAbI as integer arrays: each distinct sentence is stored once, questions are indices of sentences.
 
-All of bAbI has a few thousand distinct sentences. `SentenceTable` numbers them, and keeps its numbers as it grows, so
-that endless generated data can be encoded chunk by chunk against one table::
+All of bAbI has a few thousand distinct sentences. `SentenceTable` assigns indices, which stay fixed while it grows.
+Generated data is encoded chunk by chunk with one table::
 
     questions = EndlessQuestions(seed=0)          or  encode(read_babi(folder, "train"), SentenceTable())
     chunk = questions.take(1000)                  1000 questions of each task
-    batch = chunk.batch(rows, max_facts=20)       arrays, ready for a network
+    batch = chunk.batch(rows, max_facts=20)       tensors, the input of a network
 """
 
 import hashlib
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from rrn.errors import InputError
 from rrn.io.datasets import SIDECAR
@@ -26,106 +28,61 @@ from rrn.tasks.babi.limits import widened
 from rrn.tasks.babi.reader import SPLITS
 from rrn.tasks.babi.stories import TASKS, Story, cut, story_text
 from rrn.tasks.babi.vocabulary import answer_id, word_ids
+from rrn.training.experiment import Batch
 
 MAX_FACTS = 20
-"""The paper keeps this many facts before the question."""
+"""Facts before the question that the paper's network reads."""
 MIN_WIDTH = 12
-"""Words a sentence of the table has room for; more only if a longer sentence comes along. bAbI's longest has 11."""
+"""Least number of words per sentence of the table; bAbI's longest sentence has 11."""
 NO_SENTENCE = 0
 
 OFFICIAL_COUNTS = {"train": 9000, "valid": 1000, "test": 1000}
 
 
 class SentenceTable:
-    """Distinct sentences, numbered from 1 as they come; number 0 is the empty sentence, which stands for padding.
+    """Distinct sentences with indices from 1 in order of insertion. Index 0 is the empty sentence, used as padding.
 
-    Sentences count as the same if their words are: case and punctuation do not matter.
+    Sentences with the same words are equal; case and punctuation are ignored.
     """
 
     def __init__(self) -> None:
-        self._number_of_text: dict[str, int] = _Numbering(self)
-        self._number_of_words: dict[tuple[int, ...], int] = {(): NO_SENTENCE}
-        self._words: np.ndarray | None = None
+        self._index_of_text: dict[str, int] = {}
+        self._index_of_words: dict[tuple[int, ...], int] = {(): NO_SENTENCE}
+        self._words = torch.empty(0, MIN_WIDTH, dtype=torch.int64)
 
     def __len__(self) -> int:
-        """How many sentences, the empty one included."""
-        return len(self._number_of_words)
+        """The number of sentences, including the empty one."""
+        return len(self._index_of_words)
 
-    def number(self, sentence: str) -> int:
-        """The sentence's number, new if the sentence is."""
-        return self._number_of_text[sentence]
-
-    def numbers(self, sentences: Iterable[str]) -> list[int]:
-        return list(map(self._number_of_text.__getitem__, sentences))
-
-    def add(self, sentence: str) -> int:
-        words = tuple(word_ids(sentence))
-        return self._number_of_words.setdefault(words, len(self._number_of_words))
+    def index(self, sentence: str) -> int:
+        """The index of the sentence. New sentences are added."""
+        index = self._index_of_text.get(sentence)
+        if index is None:
+            index = self._index_of_words.setdefault(tuple(word_ids(sentence)), len(self._index_of_words))
+            self._index_of_text[sentence] = index
+        return index
 
     @property
-    def words(self) -> np.ndarray:
-        """(sentences, width) int16: word numbers, 0 after the sentence's end (see `lengths`)."""
-        if self._words is None or len(self._words) != len(self):
-            width = max(MIN_WIDTH, *map(len, self._number_of_words))
-            self._words = np.zeros((len(self), width), dtype=np.int16)
-            for number, words in enumerate(self._number_of_words):
-                self._words[number, : len(words)] = words
+    def words(self) -> Tensor:
+        """(sentences, width): word index + 1 of each word, padded with 0. Computed again only after the table grew."""
+        if len(self._words) != len(self):
+            width = max(MIN_WIDTH, *map(len, self._index_of_words))
+            words = np.zeros((len(self), width), dtype=np.int64)
+            for index, sentence in enumerate(self._index_of_words):
+                words[index, : len(sentence)] = sentence
+                words[index, : len(sentence)] += 1
+            self._words = torch.from_numpy(words)
         return self._words
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """(sentences,) int16: words in each sentence."""
-        return np.fromiter(map(len, self._number_of_words), dtype=np.int16, count=len(self))
-
-
-class _Numbering(dict[str, int]):
-    """Text to number; a text not met before goes through its words."""
-
-    def __init__(self, table: SentenceTable) -> None:
-        super().__init__()
-        self.table = table
-
-    def __missing__(self, sentence: str) -> int:
-        self[sentence] = number = self.table.add(sentence)
-        return number
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Questions side by side, b of them, each with its last F facts.
-
-    ``facts`` (b, F): sentence numbers, oldest first, then `NO_SENTENCE`; ``fact_counts`` (b,): how many are facts;
-    ``facts_before`` (b,): how many facts the story had, those left out included; ``questions`` (b,): sentence
-    numbers; ``answers`` (b,): word numbers; ``tasks`` (b,): 1 to 20; ``support`` (b, F): k where a fact is the k-th
-    supporting fact of its question in the file's order, else 0. All int64.
-    """
-
-    facts: np.ndarray
-    fact_counts: np.ndarray
-    facts_before: np.ndarray
-    questions: np.ndarray
-    answers: np.ndarray
-    tasks: np.ndarray
-    support: np.ndarray
-
-    @cached_property
-    def is_fact(self) -> np.ndarray:
-        """(b, F) bool: false on padding."""
-        return np.arange(self.facts.shape[1]) < self.fact_counts[:, None]
-
-    @cached_property
-    def positions(self) -> np.ndarray:
-        """(b, F): 1 for the oldest fact kept, 2 for the next ...; 0 on padding."""
-        return np.where(self.is_fact, np.arange(1, self.facts.shape[1] + 1), 0)
 
 
 @dataclass(frozen=True)
 class EncodedQuestions:
-    """n questions; those of a story share its facts, so any number of last facts can be had at batch time.
+    """n questions. Questions of one story share its facts.
 
-    ``story_facts`` (all facts of all stories,) int32: sentence numbers in ``table``; the facts before question i are
-    ``story_facts[starts[i]:ends[i]]``. ``questions``, ``answers``, ``tasks`` (n,) as in `Batch`. The places in
-    ``story_facts`` of its supporting facts are ``support_facts[support_starts[i]:support_ends[i]]``.
+    ``story_facts`` (all facts of all stories,) int32: sentence indices in ``table``; the facts before question i are
+    ``story_facts[starts[i]:ends[i]]``. ``questions`` (n,): sentence indices; ``answers`` (n,): word indices; ``tasks``
+    (n,): 1 to 20. The supporting facts of question i are ``support_facts[support_starts[i]:support_ends[i]]``, as
+    positions in ``story_facts``.
     """
 
     table: SentenceTable = field(repr=False)
@@ -143,34 +100,40 @@ class EncodedQuestions:
         return len(self.questions)
 
     def batch(self, rows: np.ndarray | slice, max_facts: int = MAX_FACTS) -> Batch:
-        """The questions of these rows. F is the largest number of facts among them, at most ``max_facts``."""
+        """The questions of these rows as tensors, each with its last facts, F or fewer, oldest first.
+
+        F is the largest number of facts among the questions, at most ``max_facts``. The question is the last sentence.
+
+        ``sentences`` (n, F + 1): indices in ``table``; ``words`` (n, F + 1, words): word index + 1, padded with 0;
+        ``fact_counts`` (n,): facts of each question; ``support`` (n, F): k for the k-th supporting fact, else 0;
+        ``answers`` (n,): word indices; ``tasks`` (n,): 1 to 20.
+        """
         starts, ends = self.starts[rows], self.ends[rows]
-        facts_before = ends - starts
-        counts = np.minimum(facts_before, max_facts)
+        counts = np.minimum(ends - starts, max_facts)
         columns = np.arange(counts.max(initial=1))
-        places = (ends - counts)[:, None] + columns
-        facts = self.story_facts[np.minimum(places, len(self.story_facts) - 1)].astype(np.int64)
+        positions = (ends - counts)[:, None] + columns
+        facts = self.story_facts[np.minimum(positions, len(self.story_facts) - 1)].astype(np.int64)
         facts[columns >= counts[:, None]] = NO_SENTENCE
-        return Batch(
-            facts=facts,
-            fact_counts=counts,
-            facts_before=facts_before,
-            questions=self.questions[rows].astype(np.int64),
-            answers=self.answers[rows].astype(np.int64),
-            tasks=self.tasks[rows].astype(np.int64),
-            support=self._support(rows, ends - counts, facts.shape),
-        )
+        sentences = torch.from_numpy(np.concatenate([facts, self.questions[rows, None]], axis=1))
+        return {
+            "sentences": sentences,
+            "words": self.table.words[sentences],
+            "fact_counts": torch.from_numpy(counts),
+            "support": torch.from_numpy(self._support(rows, ends - counts, facts.shape)),
+            "answers": torch.from_numpy(self.answers[rows].astype(np.int64)),
+            "tasks": torch.from_numpy(self.tasks[rows].astype(np.int64)),
+        }
 
     def _support(self, rows: np.ndarray | slice, first_facts: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """`Batch.support`; ``first_facts`` are the places of the first facts kept."""
+        """``support`` of `batch`; ``first_facts`` are the positions of the first facts in the batch."""
         starts = self.support_starts[rows]
         counts = self.support_ends[rows] - starts
         row = np.repeat(np.arange(len(counts)), counts)
         rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
         column = self.support_facts[np.repeat(starts, counts) + rank] - first_facts[row]
-        kept = column >= 0
+        present = column >= 0
         support = np.zeros(shape, dtype=np.int64)
-        support[row[kept], column[kept]] = rank[kept] + 1
+        support[row[present], column[present]] = rank[present] + 1
         return support
 
     def batches(self, size: int, max_facts: int = MAX_FACTS) -> Iterator[Batch]:
@@ -179,16 +142,16 @@ class EncodedQuestions:
             yield self.batch(slice(start, start + size), max_facts)
 
     def first(self, count: int) -> "EncodedQuestions":
-        """The first questions of each task, ``count`` or all there are in all, as evenly as they come."""
+        """The first ``count`` questions, distributed evenly over the tasks."""
         turn = np.concatenate([np.arange(len(rows)) for rows in self.rows_by_task.values()])
         return self.only(np.sort(self._rows_in_task_order[np.argsort(turn, kind="stable")[:count]]))
 
     def window(self, questions_per_task: Mapping[int, int], turn: int) -> "EncodedQuestions":
-        """So many questions of each task, or all there are: others at every turn, until all have had theirs."""
+        """The ``turn``-th window of questions: so many of each task, or all of them, cyclically."""
         rows = []
         for task, count in questions_per_task.items():
-            mine = self.rows_by_task[task]
-            rows.append(np.take(mine, turn * count + np.arange(min(count, len(mine))), mode="wrap"))
+            of_task = self.rows_by_task[task]
+            rows.append(np.take(of_task, turn * count + np.arange(min(count, len(of_task))), mode="wrap"))
         return self.only(np.concatenate(rows))
 
     def only(self, rows: np.ndarray) -> "EncodedQuestions":
@@ -208,12 +171,14 @@ class EncodedQuestions:
         task_weights: Mapping[int, float] | None = None,
         shortest: Mapping[int, float] | None = None,
     ) -> Batch:
-        """A random batch with replacement: for each question a task drawn by weight (all alike if none are given),
-        then a question of that task: of those with the fewest facts, if their share of the task's is given."""
+        """A random batch with replacement: draw a task by weight (default: uniform), then a question of the task.
+
+        ``shortest`` restricts each task to this share of its questions, those with the fewest facts.
+        """
         tasks = list(self.rows_by_task)
         weights = np.array([1.0 if task_weights is None else task_weights.get(task, 0.0) for task in tasks])
         if weights.sum() <= 0:
-            raise InputError("no task has a weight above zero, so there is nothing to sample")
+            raise InputError("task_weights: expected a weight above 0 for at least one task, got none")
         sizes = np.array([len(self.rows_by_task[task]) for task in tasks])
         first = np.cumsum(sizes) - sizes
         drawn = rng.choice(len(tasks), size=size, p=weights / weights.sum())
@@ -230,7 +195,7 @@ class EncodedQuestions:
 
     @cached_property
     def _rows_by_length(self) -> np.ndarray:
-        """In the order of the tasks, within each those with the fewest facts first."""
+        """Sorted by task, then by number of facts."""
         facts = self.ends - self.starts
         return np.concatenate([rows[np.argsort(facts[rows], kind="stable")] for rows in self.rows_by_task.values()])
 
@@ -251,14 +216,14 @@ def encode(stories: Iterable[Story] | Mapping[int, Iterable[Story]], table: Sent
     answer_ids: dict[str, int] = {}
     for story in stories:
         start = len(story_facts)
-        story_facts += table.numbers(story.facts)
+        story_facts += map(table.index, story.facts)
         for text, answer, support, facts in story.questions:
             support_starts.append(len(support_facts))
             support_facts += [start + fact for fact in support]
             support_ends.append(len(support_facts))
             starts.append(start)
             ends.append(start + facts)
-            questions.append(table.number(text))
+            questions.append(table.index(text))
             if answer not in answer_ids:
                 answer_ids[answer] = answer_id(answer)
             answers.append(answer_ids[answer])
@@ -278,7 +243,7 @@ def encode(stories: Iterable[Story] | Mapping[int, Iterable[Story]], table: Sent
 
 
 class EndlessQuestions:
-    """Generated questions, ever new, encoded against one growing table. The same seed and calls give the same."""
+    """An endless stream of generated questions, encoded with one growing table; deterministic for a seed."""
 
     def __init__(
         self,
@@ -299,7 +264,7 @@ class EndlessQuestions:
         }
 
     def take(self, questions_per_task: int | Mapping[int, int]) -> EncodedQuestions:
-        """The next questions: as many of each task, or as many as each is mapped to. Ordered by task: sample them."""
+        """The next questions, sorted by task; a number for all tasks or one for each."""
         if isinstance(questions_per_task, int):
             counts: Mapping[int, int] = dict.fromkeys(self._stories, questions_per_task)
         else:
@@ -316,22 +281,22 @@ def write_babi(
 ) -> dict[str, Any]:
     """Write generated ``qaN_<split>.txt`` files of all 20 tasks in the official format, and a JSON sidecar.
 
-    ``questions_per_task`` says how many questions of each task go into each split (as many as the official files if
-    not given). ``progress`` is called with the number of files written and to be written. The sidecar is written
-    last, holds the seed, the counts and each file's SHA-256, and is returned.
+    ``questions_per_task`` maps each split to its number of questions per task; by default that of the official files.
+    ``progress`` is called with the number of files written and the total. The sidecar is written last and returned: the
+    seed, the counts and each file's SHA-256.
     """
     counts = dict(OFFICIAL_COUNTS if questions_per_task is None else questions_per_task)
     for split, count in counts.items():
         if split not in SPLITS:
-            raise InputError(f"{split!r} is no part of bAbI; there are {', '.join(SPLITS)}")
+            raise InputError(f"unknown split {split!r}; expected one of {', '.join(SPLITS)}")
         if count < 0:
-            raise InputError(f"{split}: a number of questions is 0 or more, not {count}")
+            raise InputError(f"{split}: expected 0 or more questions, got {count}")
     counts = {split: counts[split] for split in SPLITS if counts.get(split)}
     if not counts:
-        raise InputError("no questions to write: give one split at least a number above 0")
+        raise InputError("no questions to write; give at least one split a number above 0")
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; name a folder to write the data set to")
+        raise InputError(f"{folder}: expected a folder, got a file")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SIDECAR).unlink(missing_ok=True)
     files: dict[str, dict[str, Any]] = {}

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from rrn.errors import InputError, counted
 from rrn.io.pretrained import from_pretrained, read_config
 from rrn.tasks.answers import answer_logits
-from rrn.tasks.babi.data import Batch, EncodedQuestions, EndlessQuestions, SentenceTable, encode
-from rrn.tasks.babi.model import as_batch
+from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.presets import BabiPreset, MemN2NPreset, PaperPreset, RolesPreset
 from rrn.tasks.babi.reader import read_babi
 from rrn.tasks.babi.stories import TASKS
 from rrn.tasks.babi.vocabulary import UNKNOWN_ID
 from rrn.tasks.evaluation import EvaluateOptions, step_list
+from rrn.training.experiment import Batch
 from rrn.training.presets import Range
 
 QUESTIONS = 1000
@@ -75,7 +75,7 @@ def _said(
 ) -> Iterator[tuple[Batch, Tensor]]:
     """Questions, some at a time, and the logits of their answers: (steps, n, answers)."""
     for number, part in enumerate(questions.batches(CHUNK, max_facts), start=1):
-        yield part, answer_logits(network, as_batch(part, questions.table), steps)
+        yield part, answer_logits(network, part, steps)
         progress(min(number * CHUNK, len(questions)), len(questions))
 
 
@@ -140,7 +140,7 @@ def wrong_by_step(
 ) -> np.ndarray:
     """Whether each question is answered wrong after each step: (steps, n)."""
     said = _said(network, questions, steps, max_facts, progress)
-    return np.concatenate([logits.argmax(-1).numpy() != part.answers for part, logits in said], axis=1)
+    return np.concatenate([(logits.argmax(-1) != part["answers"]).numpy() for part, logits in said], axis=1)
 
 
 def read_questions(source: Path, split: str | None) -> tuple[EncodedQuestions, str]:

@@ -11,7 +11,7 @@ from rrn.errors import InputError
 from rrn.nn.readouts import Outputs, answer_of
 from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.evaluate import wrong_by_step
-from rrn.tasks.babi.model import POINTERS, as_batch, build
+from rrn.tasks.babi.model import POINTERS, build
 from rrn.tasks.babi.presets import BabiPreset, RolesPreset
 from rrn.tasks.babi.reader import read_babi
 from rrn.tasks.babi.stories import TASKS
@@ -83,7 +83,7 @@ class BabiExperiment(Experiment[BabiPreset]):
                 self.pool = self._questions(stream=2 + turn).take(self.pooled)  # 0 and 1 are to test and to validate on
         self.drawn += 1
         shortest = self.shortest if preset.short_first else None
-        return as_batch(self.pool.sample(rng, preset.batch_size, preset.max_facts, weights, shortest), self.table)
+        return self.pool.sample(rng, preset.batch_size, preset.max_facts, weights, shortest)
 
     def _weights(self) -> dict[int, float]:
         """The share of the questions that each task gets."""

@@ -8,7 +8,6 @@ from rrn.errors import InputError, quote
 from rrn.inference.result import Result
 from rrn.tasks.answers import answer_logits, answer_result
 from rrn.tasks.babi.data import SentenceTable, encode
-from rrn.tasks.babi.model import as_batch
 from rrn.tasks.babi.stories import Question, Story
 from rrn.tasks.babi.vocabulary import ANSWERS, NOT_TOLD, hint_for, read_as, split_sentences, unknown_words
 
@@ -62,9 +61,8 @@ def predict(network: nn.Module, asked: Asked, steps: int, max_facts: int) -> Res
         raise InputError("the question: empty; ask something such as 'Where is Mary?'")
     facts = facts[-max_facts:]
     stories = [facts] + ([facts[:i] + facts[i + 1 :] for i in range(len(facts))] if len(facts) > 1 else [])
-    table = SentenceTable()
     questions = [Story(1, story, [Question(question, "yes", (), len(story))]) for story in stories]
-    batch = as_batch(encode(questions, table).batch(slice(None), max_facts), table)
+    batch = encode(questions, SentenceTable()).batch(slice(None), max_facts)
     probabilities = answer_logits(network, batch, steps).softmax(-1).numpy()
     whole, without = probabilities[:, 0], probabilities[-1, 1:]
     best = whole[-1].argmax()
