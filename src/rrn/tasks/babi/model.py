@@ -310,8 +310,8 @@ class FactMessage(AttentionMessage):
             query, key, value = (part.reshape(shape) for part in bucket.pad(projected[bucket.nodes]).chunk(3, dim=-1))
             scores = (query.transpose(1, 2) @ key.permute(0, 2, 3, 1)).transpose(1, 2) * self.width**-0.5
             scores = (scores + bucket.logits).masked_fill(bucket.no_edge, float("-inf"))
-            nobody = self.nobody[:, None].expand(bucket.stories, bucket.size, -1, 1)
-            share = torch.cat([scores, nobody], dim=-1).softmax(-1)[..., :-1]  # (stories, receiver, heads, sender)
+            no_sender = self.no_sender[:, None].expand(bucket.stories, bucket.size, -1, 1)
+            share = torch.cat([scores, no_sender], dim=-1).softmax(-1)[..., :-1]  # (stories, receiver, heads, sender)
             values = (share.transpose(1, 2) @ value.transpose(1, 2)).transpose(1, 2)
             both = torch.cat([values.flatten(2), (share @ bucket.features).flatten(2)], dim=-1)
             received.append(bucket.pack(both))
