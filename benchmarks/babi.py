@@ -50,8 +50,7 @@ def _train(forward: Callable[[Any, Any, int], Any], name: str = "babi-paper") ->
     import torch
 
     from rrn import tasks
-    from rrn.training.experiment import seeded
-    from rrn.training.optimizing import make_optimizer
+    from rrn.training.experiment import make_optimizer, seeded
 
     preset: Any = tasks.find_preset(name)
     experiment: Any = tasks.make_experiment(dataclasses.replace(preset, batch_size=QUESTIONS, dropout=0.0))

@@ -32,8 +32,7 @@ def _generate() -> float:
 def _train(name: str) -> float:
     """Batches, forward, backward and optimizer step, at the end of the curriculum."""
     from rrn import tasks
-    from rrn.training.experiment import Carry
-    from rrn.training.optimizing import make_optimizer
+    from rrn.training.experiment import RunningBatch, make_optimizer
 
     torch.set_num_threads(1)
     experiment = tasks.make_experiment(dataclasses.replace(tasks.find_preset(name), scenes=1_000))
@@ -46,7 +45,7 @@ def _train(name: str) -> float:
         if update == 1:
             started = time.perf_counter()
         batch = experiment.sample(rng)
-        outputs, _ = network(batch, steps=experiment.steps_of(Carry(batch)))
+        outputs, _ = network(batch, steps=experiment.steps_of(RunningBatch(batch)))
         optimizer.zero_grad()
         experiment.loss(outputs, batch).backward()
         optimizer.step()

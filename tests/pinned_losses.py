@@ -12,7 +12,7 @@ from pathlib import Path
 from rrn import engines, tasks
 from rrn.io.files import write_json
 from rrn.training.processes import Processes
-from rrn.training.trainer import _Run
+from rrn.training.trainer import make_loop
 
 FILE = Path(__file__).with_suffix(".json")
 UPDATES, BATCH = 3, 4
@@ -22,9 +22,9 @@ def first_losses(name: str) -> list[float]:
     preset = tasks.find_preset(name)
     few = {"few_givens_pool": 8} if getattr(preset, "few_givens_pool", 0) else {}
     preset = dataclasses.replace(preset, batch_size=BATCH, **few)
-    run = _Run(tasks.make_experiment(preset), Path("never written"), Processes(), quiet=True, tensorboard=False)
+    loop = make_loop(tasks.make_experiment(preset), Path("never written"), Processes())
     with engines.only("plain"):  # Adam's first updates turn a rounding of a zero gradient into a step
-        return [run._one_update()[0] for _ in range(UPDATES)]
+        return [loop.one_update() for _ in range(UPDATES)]
 
 
 def read() -> dict[str, list[float]]:

@@ -88,7 +88,7 @@ def compute():
     from rrn.nn.messages import GroupMessage
     from rrn.nn.readouts import DotReadout
     from rrn.nn.updates import SharedLayerUpdate
-    from rrn.training.optimizing import Average
+    from rrn.training.loop import Average
 
     torch.manual_seed(0)
     edges, table = EdgeList(torch.randint(40, (2, 300)), 40), NeighbourTable.repeat(torch.randint(10, (10, 60)), 40)
@@ -140,7 +140,7 @@ for name, hidden in HIDDEN.items():
     with hidden:
         import rrn._compat
         import rrn.network
-        import rrn.training.optimizing
+        import rrn.training.loop
         import rrn.web.server
 
         folders = exchange()

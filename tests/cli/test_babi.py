@@ -181,4 +181,4 @@ def test_a_killed_run_goes_on(call: Call, weights: Path) -> None:
     flags = [*TINY, "--tasks", 1, 2, "--updates", 5, "--folder", weights.parent]
     code, _, err = call("train", "babi", *flags)
     assert code == 0
-    assert "going on from update 3" in err
+    assert "resuming from update 3" in err

@@ -161,7 +161,7 @@ def test_a_stopped_run_exits_with_the_code_of_its_signal(
     with monkeypatch.context() as patched:
         patched.setattr(AgesExperiment, "observe", lambda *_: os.kill(os.getpid(), number))
         code, _, err = call("train", "ages", *flags)
-    assert (code, "stopped at update 1; the same command goes on from here" in err) == (expected, True)
+    assert (code, "stopped at update 1; run the same command to resume" in err) == (expected, True)
     assert call("train", "ages", *flags)[0] == 0
 
 
@@ -194,7 +194,7 @@ def test_a_diverging_run_exits_with_1(call: Call, tmp_path: Path, tiny_ages_flag
     wild = ["--lr", "1e30", "--warmup", "0", "--clip", "None", "--updates", "50", "--folder", tmp_path / "run"]
     code, _, err = call("train", "ages", *tiny_ages_flags, *wild)
     assert code == 1
-    assert "The last good checkpoint is kept" in err
+    assert "The last good checkpoint is in" in err
     assert "--lr (now 1e+30)" in err
 
 

@@ -128,4 +128,4 @@ def test_a_killed_run_goes_on(call: Call, weights: Path) -> None:
     again = [*TINY, "--updates", 5, "--minutes", "None", "--folder", folder]
     code, _, err = call("train", "pretty-clevr", *again)
     assert code == 0
-    assert "going on from update 3" in err
+    assert "resuming from update 3" in err

@@ -21,7 +21,7 @@ from rrn.tasks.pretty_clevr import experiment as pretty_clevr
 from rrn.tasks.sudoku import experiment as sudoku
 from rrn.training.experiment import Experiment
 from rrn.training.processes import Processes
-from rrn.training.trainer import _Run
+from rrn.training.trainer import make_loop
 
 NAMES = list(tasks.presets())
 NETWORKS = list(
@@ -69,8 +69,8 @@ def numbers(name: str, processes: Processes | None = None) -> list[float]:
     """The losses of two updates, and what a validation and an evaluation find after them."""
     experiment = small(name)
     with torch.device("cpu"):  # where every network begins
-        run = _Run(experiment, Path("never written"), processes or Processes(), quiet=True, tensorboard=False)
-    losses = [run._one_update()[0] for _ in range(2)]
+        run = make_loop(experiment, Path("never written"), processes or Processes())
+    losses = [run.one_update() for _ in range(2)]
     network, room = run.network.eval(), tasks.folder(experiment.preset.task, "evaluate")
     evaluated = room.evaluate(
         host(network, processes.device) if processes else network,

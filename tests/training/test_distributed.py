@@ -16,12 +16,12 @@ import torch
 
 from rrn.cli import main
 from rrn.training.checkpoints import list_checkpoints, load_checkpoint
-from rrn.training.processes import Lost, Processes
+from rrn.training.processes import Processes, ProcessLost
 
 pytest.importorskip("lightning_fabric")
 pytestmark = pytest.mark.slow
 TIMEOUT = 240
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "rrn"]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "rrn.cli"]
 
 
 def start(command: list[str]) -> subprocess.Popen[str]:
@@ -59,7 +59,7 @@ def test_two_processes_are_one(tmp_path: Path, tiny_ages_flags: list[str]) -> No
     common = ["train", "ages", *tiny_ages_flags, "--schedule", "constant", "--warmup", "5"]
     one, two = tmp_path / "one", tmp_path / "two"
     assert main([*common, "--updates", "20", "--folder", str(one), "--quiet"]) == 0
-    command = [sys.executable, "-m", "rrn", *common, "--updates", "20", "--folder", str(two), "--devices", "2"]
+    command = [sys.executable, "-m", "rrn.cli", *common, "--updates", "20", "--folder", str(two), "--devices", "2"]
     printed = finish(start(command))
     assert printed.count("finished at update 20") == 1
     assert_same_parameters(one, two, 20)
@@ -69,7 +69,7 @@ def test_two_processes_are_one(tmp_path: Path, tiny_ages_flags: list[str]) -> No
     shutil.copytree(two, resumed)
     assert main([*common, "--updates", "30", "--folder", str(one), "--quiet"]) == 0
     printed = finish(start([*TORCHRUN, *common, "--updates", "30", "--folder", str(resumed)]))
-    assert printed.count("going on from update 20") == printed.count("finished at update 30") == 1
+    assert printed.count("resuming from update 20") == printed.count("finished at update 30") == 1
     assert_same_parameters(one, resumed, 30)
     end_of_run = torch.cat([t.flatten() for n, t in load_checkpoint(one)[0].items() if n.startswith("network.")])
     assert (end_of_run - start_of_run).abs().max() > 1e-3
@@ -105,7 +105,7 @@ def test_processes_that_srun_starts_are_one(
     monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
     for name, value in variables.items():
         monkeypatch.setenv(f"SLURM_{name}", value)
-    command = [sys.executable, "-m", "rrn", *common, "--folder", str(two)]
+    command = [sys.executable, "-m", "rrn.cli", *common, "--folder", str(two)]
     assert main(command[3:]) == 2  # --ntasks alone does not say how they are spread over machines
     monkeypatch.setenv("SLURM_NTASKS_PER_NODE", "2")
     tasks = []
@@ -120,7 +120,7 @@ def test_processes_that_srun_starts_are_one(
 
 def test_a_signal_to_one_process_stops_all_of_them(tmp_path: Path, tiny_ages_flags: list[str]) -> None:
     flags = [*tiny_ages_flags, "--updates", "1000000", "--checkpoint-minutes", "0", "--folder", str(tmp_path)]
-    process = start([sys.executable, "-m", "rrn", "train", "ages", *flags, "--devices", "2"])
+    process = start([sys.executable, "-m", "rrn.cli", "train", "ages", *flags, "--devices", "2"])
     try:
         deadline = time.monotonic() + TIMEOUT
         while not list_checkpoints(tmp_path):
@@ -132,7 +132,7 @@ def test_a_signal_to_one_process_stops_all_of_them(tmp_path: Path, tiny_ages_fla
         os.killpg(process.pid, signal.SIGKILL)
         raise
     printed = finish(process, 128 + signal.SIGTERM)
-    assert "the same command goes on from here" in printed
+    assert "run the same command to resume" in printed
     loaded = load_checkpoint(tmp_path)
     assert loaded is not None
     assert f"stopped at update {loaded[1]['update']};" in printed
@@ -164,7 +164,7 @@ def test_where_one_process_hangs_or_dies_the_others_end_with_a_message(
     printed = finish(process, 1)
     assert "Traceback" not in printed
     assert re.search(r"rrn: (process 1 of 2 has ended|another process has ended)", printed)
-    assert "checkpoint is kept, and the same command goes on from it" in printed
+    assert "checkpoint is intact; run the same command to resume from it" in printed
     stat, deadline = Path(f"/proc/{child}/stat"), time.monotonic() + 20
     while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "XZ":  # ended, if not buried
         assert time.monotonic() < deadline
@@ -194,7 +194,7 @@ def test_a_carried_state_is_resumed_in_every_process(tmp_path: Path) -> None:
         "--few-givens-pool",
         "0",
     ]
-    common = [sys.executable, "-m", "rrn", "train", "sudoku", *sizes, "--schedule", "constant", "--devices", "2"]
+    common = [sys.executable, "-m", "rrn.cli", "train", "sudoku", *sizes, "--schedule", "constant", "--devices", "2"]
     common += ["--segment", "2", "--slot-steps", "4", "4", "--extra-givens-start", "0", "--validate-every", "100000"]
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     for folder, updates in ((whole, 7), (halves, 3), (halves, 7)):
@@ -225,6 +225,6 @@ def test_only_what_the_others_did_is_called_a_lost_process(said: str, lost: bool
     processes = Processes()
     processes.fabric, processes.world = Fabric(), 2
     called, _ = processes.setup(torch.nn.Identity(), torch.optim.SGD([torch.zeros(1)]))
-    with pytest.raises(Lost if lost else RuntimeError) as caught:
+    with pytest.raises(ProcessLost if lost else RuntimeError) as caught:
         called()
-    assert isinstance(caught.value, Lost) == lost
+    assert isinstance(caught.value, ProcessLost) == lost

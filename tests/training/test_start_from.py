@@ -36,7 +36,7 @@ def test_weights_that_ties_would_average_are_refused_and_the_flag_named_works(tm
     preset = dataclasses.replace(
         find_preset("sudoku"), start_from=Path("sudoku"), few_givens_pool=0, updates=1, minutes=None, validate_every=10
     )
-    with pytest.raises(InputError, match=r"trained without ties.*--no-tie-rows-and-columns"):
+    with pytest.raises(InputError, match=r"trained without weight tying.*--no-tie-rows-and-columns"):
         train(make_experiment(preset), tmp_path / "run", quiet=True)
     free = dataclasses.replace(preset, tie_rows_and_columns=False)
     assert train(make_experiment(free), tmp_path / "free", quiet=True).finished

@@ -63,14 +63,14 @@ def main(arguments: list[str]) -> int:
         quiet=options.quiet,
         tensorboard=options.tensorboard,
     )
-    if not options.quiet and outcome.leads and outcome.best:
+    if not options.quiet and outcome.is_leader and outcome.best:
         best = ", ".join(f"{name} {value:.4g}" for name, value in outcome.best.items())
         state = "finished" if outcome.finished else "stopped"
         print(f"{state} at update {outcome.update} after {outcome.minutes:.1f} minutes; best: {best}", file=sys.stderr)
         print(f"evaluate with: rrn evaluate {preset.name} --weights {outcome.folder / 'best'}", file=sys.stderr)
-    if options.json and outcome.leads:
-        told = ("update", "minutes", "finished", "best")
-        print_json({"folder": str(outcome.folder), **{name: getattr(outcome, name) for name in told}})
+    if options.json and outcome.is_leader:
+        fields = ("update", "minutes", "finished", "best")
+        print_json({"folder": str(outcome.folder), **{name: getattr(outcome, name) for name in fields}})
     return 128 + outcome.signal if outcome.signal else 0
 
 

@@ -13,7 +13,7 @@ from rrn.errors import InputError
 from rrn.inference.places import NOISE, Places
 from rrn.network import RRN
 from rrn.training.curriculum import Easing
-from rrn.training.optimizing import Average
+from rrn.training.loop import Average
 
 NOISY = 0.1
 """The share of segments that begin with noise."""

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from rrn.nn.readouts import answer_of
-from rrn.training.experiment import Batch, Carry, Experiment
+from rrn.training.experiment import Batch, Experiment, RunningBatch
 from rrn.training.presets import CurriculumPreset
 
 MEMORY = 0.95
@@ -55,7 +55,7 @@ class CurriculumExperiment(Experiment[P]):
     def reach(self, batch: Batch) -> Tensor:
         """How far each question reaches: (n,)."""
 
-    def steps_of(self, carry: Carry) -> int:
+    def steps_of(self, running: RunningBatch) -> int:
         return min(self.preset.steps, self.curriculum.longest + 2)
 
     def proceed(self, *_: object) -> None:

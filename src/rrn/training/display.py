@@ -1,21 +1,21 @@
-"""What a person sees of a run: a live line on a terminal, a line a validation elsewhere."""
+"""The progress of training on standard error: a live bar on a terminal, optional lines elsewhere."""
 
 import sys
 import time
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from rrn.training.loop import Callback, Loop
 
-class Display:
-    """Progress of one run on standard error. Quiet when it is no terminal, except for a line a validation."""
 
-    def __init__(self, title: str, enabled: bool = True) -> None:
-        self.enabled = enabled
+class Display(Callback):
+    """Shows update, loss, graphs per second and ETA. ``lines``: elsewhere than on a terminal, a line per validation."""
+
+    def __init__(self, title: str, batch_size: int, lines: bool = False) -> None:
+        self.batch_size, self.lines, self.validation, self.shown = batch_size, lines, "", 0.0
         self.console = Console(stderr=True)
-        self.live = enabled and self.console.is_terminal
-        self.validation = ""
+        self.live = self.console.is_terminal
         self.progress = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=24),
@@ -25,30 +25,36 @@ class Display:
             disable=not self.live,
         )
         self.bar = self.progress.add_task(title, total=1.0, status="starting")
-        self.shown = 0.0
 
-    def __enter__(self) -> "Display":
+    def on_start(self, loop: Loop, resumed: bool) -> None:
+        if self.lines:
+            self._print(loop.processes.description)
+        if resumed and (self.lines or self.live):
+            self._print(f"resuming from update {loop.update} in {loop.folder}")
         self.progress.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.progress.stop()
-
-    def update(self, done: float, update: int, loss: float, graphs_per_second: float, seconds_left: float) -> None:
+    def on_update(self, loop: Loop) -> None:
         if not self.live or time.monotonic() - self.shown < 0.2:
             return
         self.shown = time.monotonic()
-        left = f"{int(seconds_left // 3600)}:{int(seconds_left // 60) % 60:02d}:{int(seconds_left) % 60:02d}"
-        status = f"update {update}  loss {loss:.4f}  {graphs_per_second:,.0f}/s  ETA {left}  {self.validation}"
-        self.progress.update(self.bar, completed=done, status=status)
+        left = int(max(loop.seconds_left, 0))
+        eta = f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
+        rate = loop.updates_per_second * self.batch_size
+        status = f"update {loop.update}  loss {loop.last_loss:.4f}  {rate:,.0f}/s  ETA {eta}  {self.validation}"
+        self.progress.update(self.bar, completed=loop.progress, status=status)
 
-    def validated(self, update: int, minutes: float, figures: dict[str, float]) -> None:
+    def on_validation(self, loop: Loop, figures: dict[str, float], is_best: bool) -> None:
         self.validation = "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
-        if self.enabled and not self.live:
-            print(f"{minutes:7.1f} min  update {update:>7}  {self.validation}", file=sys.stderr, flush=True)
+        if self.lines and not self.live:
+            minutes, loss = loop.seconds / 60, f"loss {loop.last_loss:.4g}"
+            print(
+                f"{minutes:7.1f} min  update {loop.update:>7}  {loss}  {self.validation}", file=sys.stderr, flush=True
+            )
 
-    def say(self, text: str) -> None:
-        if self.enabled:
-            self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+    def on_end(self, loop: Loop) -> None:
+        self.progress.stop()
+        if self.lines and loop.stop_signal and not loop.finished:
+            self._print(f"stopped at update {loop.update}; run the same command to resume")
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,7 +1,7 @@
-"""What the trainer asks of a task."""
+"""Experiments: what a task defines for training, and the objective of the training loop made of it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -14,8 +14,9 @@ from rrn.nn.losses import step_losses
 from rrn.nn.readouts import answer_of
 from rrn.nn.updates import State
 from rrn.training.growing import grow_into
-from rrn.training.optimizing import make_optimizer
+from rrn.training.loop import Objective, part_of
 from rrn.training.presets import Preset
+from rrn.training.processes import Processes
 from rrn.training.tying import Ties, tie
 
 P = TypeVar("P", bound=Preset)
@@ -25,7 +26,7 @@ Batch = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Shard:
-    """Which part of every batch this process works on."""
+    """The part of every batch that this process computes."""
 
     rank: int = 0
     world: int = 1
@@ -36,13 +37,13 @@ class Shard:
         return {name: tensor.tensor_split(self.world)[self.rank] for name, tensor in batch.items()}
 
     def take_rows(self, parts: list[Tensor], rows: Tensor) -> list[Tensor]:
-        """This process's part of a state of all, in which each graph has so many rows, or as many times as that."""
+        """This process's part of the state of all processes. Graph i has ``rows[i]`` rows, or a multiple of that."""
         shares = torch.stack([part.sum() for part in rows.tensor_split(self.world)])
         return [part.split((shares * len(part) // shares.sum()).tolist())[self.rank] for part in parts]
 
 
-class Carry(NamedTuple):
-    """What the next update works on: a batch, and the state it has reached after ``done`` steps (None: the start)."""
+class RunningBatch(NamedTuple):
+    """The batch of the next update, and its state after ``done`` steps; None: the initial state."""
 
     batch: Batch
     state: State | None = None
@@ -50,7 +51,7 @@ class Carry(NamedTuple):
 
 
 class Experiment(ABC, Generic[P]):
-    """A task, as the trainer sees it.
+    """Data, network, loss and validation of a task.
 
     The network is called as ``network(batch, steps=…, state=…)`` and returns the logits of every step,
     (steps, n, classes), and the state after the last. A batch is drawn from the random generator of its update
@@ -58,7 +59,7 @@ class Experiment(ABC, Generic[P]):
     """
 
     progress = 0.0
-    """The share of the training budget that is spent; the trainer keeps it up to date."""
+    """The share of the training budget that is spent; set before every update."""
 
     def __init__(self, preset: P) -> None:
         self.preset = preset
@@ -78,10 +79,10 @@ class Experiment(ABC, Generic[P]):
         grow_into(network, weights)
 
     without_ties = ""
-    """The flag that leaves `ties` out."""
+    """The flag that disables `ties`."""
 
     def ties(self, network: nn.Module) -> list[Ties]:
-        """Which of its weights training keeps equal: see `rrn.training.tying`."""
+        """Weight tying: the weights that stay equal in training. See `rrn.training.tying`."""
         return []
 
     @abstractmethod
@@ -107,37 +108,108 @@ class Experiment(ABC, Generic[P]):
         return {"accuracy": float(right.float().mean())}
 
     def observe(self, measures: dict[str, float]) -> None:
-        """Told after every update; a curriculum moves on here."""
+        """Called after every update with its measures; a curriculum advances here."""
 
-    def begin(self, rng: np.random.Generator, shard: Shard) -> Carry:
-        return Carry(shard.take(self.sample(rng)))
+    def begin(self, rng: np.random.Generator, shard: Shard) -> RunningBatch:
+        return RunningBatch(shard.take(self.sample(rng)))
 
-    def steps_of(self, carry: Carry) -> int:
+    def steps_of(self, running: RunningBatch) -> int:
         """How many steps the next update runs."""
-        return min(self.preset.segment or self.preset.steps, self.preset.steps - carry.done)
+        return min(self.preset.segment or self.preset.steps, self.preset.steps - running.done)
 
-    def proceed(self, carry: Carry, outputs: Any, rng: np.random.Generator, shard: Shard) -> Carry | None:
-        """What comes after an update that brought ``carry`` forward. None: a new batch."""
-        return carry if carry.done < self.preset.steps else None
+    def proceed(
+        self, running: RunningBatch, outputs: Any, rng: np.random.Generator, shard: Shard
+    ) -> RunningBatch | None:
+        """The batch that follows an update, whose state ``running`` holds. None: a new batch."""
+        return running if running.done < self.preset.steps else None
 
     def rows_of(self, batch: Batch) -> Tensor:
-        """How many rows of a carried state belong to each graph of a batch: (graphs,). By default equally many."""
+        """How many rows of a state belong to each graph of a batch: (graphs,). By default equally many."""
         first = next(iter(batch.values()))
         return first.new_ones(len(first), dtype=torch.long)
 
     def position(self) -> dict[str, float]:
-        """Where a curriculum stands, to be kept in checkpoints."""
+        """The state of a curriculum, for checkpoints."""
         return {}
 
     def restore(self, position: dict[str, float]) -> None:
-        """Take up what `position` gave."""
+        """Continue from what `position` returned."""
 
 
-def whole_batches(preset: Preset, world: int) -> None:
+def check_divisible(preset: Preset, world: int) -> None:
+    """Refuse a batch size that does not divide among the processes."""
     if preset.batch_size % world:
         raise InputError(f"--batch-size {preset.batch_size} does not divide among {world} processes")
 
 
 def seeded(seed: int, *path: int) -> np.random.Generator:
-    """The random generator of one purpose, the same on every machine: e.g. of update 7 of the run with seed 0."""
+    """The random generator of one purpose, the same on every machine: ``seeded(0, 1, 7)`` for update 7 of seed 0."""
     return np.random.default_rng([seed, *path])
+
+
+def make_optimizer(network: nn.Module, preset: Preset) -> torch.optim.Optimizer:
+    """Adam or AdamW. Weight decay and L2 act on weight matrices only."""
+    matrices = [p for p in network.parameters() if p.dim() >= 2]
+    others = [p for p in network.parameters() if p.dim() < 2]
+    decay = preset.weight_decay if preset.optimizer == "adamw" else preset.l2
+    kind = torch.optim.AdamW if preset.optimizer == "adamw" else torch.optim.Adam
+    groups = [{"params": matrices, "weight_decay": decay}, {"params": others, "weight_decay": 0.0}]
+    return kind([group for group in groups if group["params"]], lr=preset.lr, betas=(0.9, preset.beta2))
+
+
+class ExperimentObjective(Objective):
+    """An experiment as the objective of the training loop; ``forward`` calls its network."""
+
+    def __init__(self, experiment: Experiment[Any], forward: Callable[..., Any], processes: Processes) -> None:
+        self.experiment, self.forward, self.processes = experiment, forward, processes
+        self.shard = Shard(processes.rank, processes.world)
+        self.running: RunningBatch | None = None
+
+    def loss(self, update: int, progress: float) -> Tensor:
+        self.experiment.progress = progress
+        self.rng = seeded(self.experiment.preset.seed, 1, update)
+        if self.running is None:
+            self.running = self._on_device(self.experiment.begin(self.rng, self.shard))
+        batch, state, done = self.running
+        steps = self.experiment.steps_of(self.running)
+        self.outputs, state = self.forward(batch, steps=steps, state=state)
+        self.reached = RunningBatch(batch, state.detach(), done + steps)
+        return self.experiment.loss(self.outputs, batch)
+
+    def after_update(self, loss: float) -> dict[str, float]:
+        measures = self.experiment.measure(self.outputs, self.reached.batch)
+        if self.shard.world > 1:
+            measures = self.processes.mean(measures)
+        self.running = self.experiment.proceed(self.reached, self.outputs, self.rng, self.shard)
+        del self.outputs, self.reached
+        self.experiment.observe(measures)
+        return measures
+
+    def inputs_are_finite(self) -> bool:
+        return self.running is not None and all(bool(part.isfinite().all()) for part in self.running.batch.values())
+
+    def validate(self, network: nn.Module) -> dict[str, float]:
+        return self.experiment.validate(network)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The batch and the state of the next update, gathered from all processes."""
+        facts: dict[str, Any] = {"position": self.experiment.position()}
+        if self.running is None:
+            return {}, facts
+        state = self.running.state
+        mine = {f"batch.{name}": value for name, value in self.running.batch.items()}
+        mine |= {f"state.{index}": part for index, part in enumerate([] if state is None else state.parts())}
+        tensors = {name: self.processes.gather(tensor) for name, tensor in sorted(mine.items())}
+        return tensors, facts | {"done": self.running.done}
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        self.experiment.restore(facts["position"])
+        if "done" in facts:
+            batch, parts = part_of(tensors, "batch."), [part for _, part in sorted(part_of(tensors, "state.").items())]
+            state = State.of(self.shard.take_rows(parts, self.experiment.rows_of(batch))) if parts else None
+            self.running = self._on_device(RunningBatch(self.shard.take(batch), state, facts["done"]))
+
+    def _on_device(self, running: RunningBatch) -> RunningBatch:
+        device, state = self.processes.device, running.state
+        batch = {name: tensor.to(device) for name, tensor in running.batch.items()}
+        return RunningBatch(batch, state and state.map(lambda part: part.to(device)), running.done)

@@ -1,7 +1,7 @@
-"""The devices and the processes of a run, behind the few calls that the training loop needs of them.
+"""The devices and the processes of a run, as the training loop uses them.
 
-One process on the CPU in 32 bits needs nothing but torch. Everything else goes through lightning's Fabric (the extra
-``train``): GPUs, bf16, several processes here (``devices``) or on several machines (torchrun, srun).
+One process on the CPU in 32 bits needs torch alone. Everything else uses lightning's Fabric (the extra ``train``):
+GPUs, bf16, several processes on this machine (``devices``) or on several machines (torchrun, srun).
 """
 
 import os
@@ -23,15 +23,15 @@ Accelerator = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["32", "bf16"]
 
 SILENT_SECONDS = 60.0
-"""A process that the others have not heard of for so long has hung, and they end."""
+"""Seconds without a heartbeat after which a process counts as hung, and the others end."""
 BEAT_SECONDS = 1.0
-KEPT = "the last checkpoint is kept, and the same command goes on from it"
+RESUME = "the last checkpoint is intact; run the same command to resume from it"
 
 T = TypeVar("T")
 
 
-class Lost(Failure):
-    """Another process of the run has died or hangs. The last checkpoint is kept."""
+class ProcessLost(Failure):
+    """Another process of the run has died or hangs. The last checkpoint is intact."""
 
 
 class Processes:
@@ -40,10 +40,10 @@ class Processes:
     def __init__(self, accelerator: Accelerator = "cpu", devices: int = 1, precision: Precision = "32") -> None:
         self.rank, self.world, self.device = 0, 1, torch.device("cpu")
         self.fabric: Any = None
-        self.pulse: _Pulse | None = None
-        outside = _started_outside()
+        self.heartbeat: _Heartbeat | None = None
+        outside = _external_launcher()
         kind = _choose(accelerator, 1 if outside else devices)
-        self.about = f"training on {kind}, 1 process, {_bits(precision)}"
+        self.description = f"training on {kind}, 1 process, {_bits(precision)}"
         if outside is None and (kind, devices, precision) == ("cpu", 1, "32"):
             return
         try:
@@ -74,20 +74,20 @@ class Processes:
         self.fabric.launch()
         self.rank, self.world, self.device = self.fabric.global_rank, self.fabric.world_size, self.fabric.device
         many = f"{self.world} processes" + f" on {machines} machines" * (machines > 1)
-        self.about = f"training on {kind}, {many if self.world > 1 else '1 process'}, {_bits(precision)}"
+        self.description = f"training on {kind}, {many if self.world > 1 else '1 process'}, {_bits(precision)}"
         if self.world > 1:
-            self.pulse = _Pulse(self)
+            self.heartbeat = _Heartbeat(self)
 
     @property
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         return self.rank == 0
 
     def setup(self, network: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Callable[..., Any], Any]:
-        """What to call instead of the network, which moves to its device, and the optimizer to step."""
+        """Move the network to its device. Returns what to call instead of it, and the optimizer to step."""
         if not self.fabric:
             return network, optimizer
         called, stepped = self._together(self.fabric.setup, network, optimizer)
-        return partial(self._together, called), stepped  # also a forward pass hears of the others: it shares buffers
+        return partial(self._together, called), stepped  # a forward pass communicates too: it syncs buffers
 
     def backward(self, loss: Tensor) -> None:
         self._together(self.fabric.backward, loss) if self.fabric else loss.backward()
@@ -96,8 +96,8 @@ class Processes:
         if self.fabric:
             self._together(self.fabric.barrier)
 
-    def greatest(self, *values: float) -> list[float]:
-        """Each value where it is greatest among the processes."""
+    def max(self, *values: float) -> list[float]:
+        """The largest of each value among the processes."""
         return self._reduced(values, "max")
 
     def mean(self, values: dict[str, float]) -> dict[str, float]:
@@ -121,12 +121,12 @@ class Processes:
         every = self._together(self.fabric.all_gather, padded)
         return torch.cat([part[:count] for part, count in zip(every, counts, strict=True)])
 
-    def led(self, work: Callable[[], T]) -> T:
-        """What ``work`` gives in the leading process, in all of them. What it refuses ends them all."""
+    def run_on_leader(self, work: Callable[[], T]) -> T:
+        """Call ``work`` in the leading process and return its result in all. An `InputError` in it ends all."""
         if self.world == 1:
             return work()
         outcome: tuple[Any, str | None] = (None, None)
-        if self.leads:
+        if self.is_leader:
             try:
                 outcome = (work(), None)
             except (InputError, OSError) as error:
@@ -134,16 +134,16 @@ class Processes:
         value, refusal = self._together(self.fabric.broadcast, outcome)
         if refusal is not None:
             self.end()
-            raise InputError(refusal) if self.leads else SystemExit(2)
+            raise InputError(refusal) if self.is_leader else SystemExit(2)
         return value
 
     def end(self) -> None:
-        """No process waits for another from here on."""
-        if self.pulse:
-            self.pulse.ended.set()
+        """Stop the heartbeat: no process waits for another any more."""
+        if self.heartbeat:
+            self.heartbeat.ended.set()
 
     def abandon(self) -> None:
-        """End the processes that this one started, also those that are stopped and hear no other signal."""
+        """Kill the processes that this one started; SIGKILL also ends stopped ones."""
         self.end()
         launcher = getattr(getattr(self.fabric, "strategy", None), "launcher", None)
         for process in getattr(launcher, "procs", []):
@@ -153,16 +153,16 @@ class Processes:
         try:
             return call(*arguments, **options)
         except RuntimeError as error:
-            if self.world == 1 or not _says_lost(error):
+            if self.world == 1 or not _is_process_lost(error):
                 raise
-            raise Lost(f"another process has ended ({shorten(error)}), so all end; {KEPT}") from error
+            raise ProcessLost(f"another process has ended ({shorten(error)}), so all end; {RESUME}") from error
 
 
-class _Pulse(threading.Thread):
-    """Says every second that this process lives, and ends it when another has been silent for too long.
+class _Heartbeat(threading.Thread):
+    """Sends a heartbeat every second, and ends this process when another sends none for `SILENT_SECONDS`.
 
-    A process that is stopped, or swaps, or waits for a disk that is gone, never answers. Without this the others would
-    wait for it until the timeout of their collectives, half an hour.
+    A process that is stopped, swaps or waits for a lost disk never answers. Without a heartbeat the others would wait
+    for half an hour, the timeout of their collectives.
     """
 
     def __init__(self, processes: Processes) -> None:
@@ -170,10 +170,12 @@ class _Pulse(threading.Thread):
 
         from torch.distributed import TCPStore
 
-        super().__init__(daemon=True, name="pulse")
+        super().__init__(daemon=True, name="heartbeat")
         self.processes, self.ended = processes, threading.Event()
         host, patience = os.environ["MASTER_ADDR"], timedelta(seconds=SILENT_SECONDS)
-        store = TCPStore(host, 0, is_master=True, wait_for_workers=False, timeout=patience) if processes.leads else None
+        store = (
+            TCPStore(host, 0, is_master=True, wait_for_workers=False, timeout=patience) if processes.is_leader else None
+        )
         port = processes.fabric.broadcast(store.port if store else 0)
         self.store = store or TCPStore(host, port, is_master=False, timeout=patience)
         stop_lightning_observer()
@@ -186,7 +188,7 @@ class _Pulse(threading.Thread):
             try:
                 self.store.add(str(self.processes.rank), 1)
                 beats = {rank: self.store.add(str(rank), 0) for rank in others}
-            except RuntimeError:  # the store is in the leading process, which does not answer
+            except RuntimeError:  # the leading process holds the store and does not answer
                 silent = [0]
             else:
                 now = time.monotonic()
@@ -199,21 +201,19 @@ class _Pulse(threading.Thread):
 
 
 def lost(rank: int, world: int) -> str:
-    return (
-        f"process {rank} of {world} has ended, or has been silent for {SILENT_SECONDS:.0f} seconds, so all end; {KEPT}"
-    )
+    return f"process {rank} of {world} has ended, or sent nothing for {SILENT_SECONDS:.0f} s, so all end; {RESUME}"
 
 
-def _says_lost(error: RuntimeError) -> bool:
-    """Whether an error is about another process, and not about what this one computes."""
+def _is_process_lost(error: RuntimeError) -> bool:
+    """Whether an error comes from another process, not from the computation of this one."""
     from torch.distributed import DistError
 
     words = "gloo|nccl|socket|connection|peer|broken pipe|timed out|timeout|store"
     return isinstance(error, DistError) or re.search(words, str(error), re.IGNORECASE) is not None
 
 
-def _started_outside() -> tuple[str, int, int] | None:
-    """By whom the processes were started, if not by us: the name, processes on each machine, machines."""
+def _external_launcher() -> tuple[str, int, int] | None:
+    """The launcher of the processes, if it is not rrn: its name, processes per machine, machines."""
     known = os.environ
     if "TORCHELASTIC_RUN_ID" in known:
         return "torchrun", int(known["LOCAL_WORLD_SIZE"]), int(known.get("GROUP_WORLD_SIZE", 1))
@@ -224,14 +224,14 @@ def _started_outside() -> tuple[str, int, int] | None:
 
 
 def _choose(accelerator: Accelerator, devices: int) -> str:
-    """The accelerator meant, if it is there."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    kind = next(name for name, found in there.items() if found) if accelerator == "auto" else accelerator
-    if not there[kind]:
-        raise InputError(f"--accelerator {kind}: torch finds no such device here; 'auto' takes what there is")
+    """The accelerator, if this machine has it."""
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    kind = next(name for name, found in available.items() if found) if accelerator == "auto" else accelerator
+    if not available[kind]:
+        raise InputError(f"--accelerator {kind}: torch finds no such device; use --accelerator auto")
     count = {"cuda": torch.cuda.device_count, "mps": lambda: 1}.get(kind, lambda: devices)()
     if devices > count:
-        raise InputError(f"--devices {devices}: there are {count} devices of the kind {kind!r} here")
+        raise InputError(f"--devices {devices}: this machine has {count} devices of kind {kind!r}")
     return kind
 
 

@@ -18,7 +18,7 @@ from rrn.errors import InputError
 from rrn.inference.places import Places, Resumable
 from rrn.nn.losses import IGNORE, step_losses, winners
 from rrn.training.curriculum import Easing
-from rrn.training.experiment import Batch, Carry, Experiment, Shard
+from rrn.training.experiment import Batch, Experiment, RunningBatch, Shard
 from rrn.training.presets import SlotPreset
 from rrn.training.tying import Ties
 
@@ -65,7 +65,7 @@ class SlotExperiment(Experiment[P]):
         right = (self.logits(outputs).argmax(-1) == targets) | (targets == IGNORE)
         return right.view(len(outputs), places, -1).all(-1)
 
-    def begin(self, rng: np.random.Generator, shard: Shard) -> Carry:
+    def begin(self, rng: np.random.Generator, shard: Shard) -> RunningBatch:
         if self.preset.batch_size % (self.preset.copies * shard.world):
             raise InputError(f"--batch-size: expected a multiple of --copies times {shard.world} processes")
         return super().begin(rng, shard)
@@ -106,27 +106,29 @@ class SlotExperiment(Experiment[P]):
         won = winners(every.mean(0).view(places, -1).sum(1) / known, self.preset.copies, OTHERS)
         return won.repeat_interleave(len(targets) // places)
 
-    def steps_of(self, carry: Carry) -> int:
-        return self.preset.segment or self.preset.steps if self.preset.slot_steps else super().steps_of(carry)
+    def steps_of(self, running: RunningBatch) -> int:
+        return self.preset.segment or self.preset.steps if self.preset.slot_steps else super().steps_of(running)
 
     def rows_of(self, batch: Batch) -> Tensor:
         return self.built.rows(batch)
 
-    def proceed(self, carry: Carry, outputs: Any, rng: np.random.Generator, shard: Shard) -> Carry | None:
+    def proceed(
+        self, running: RunningBatch, outputs: Any, rng: np.random.Generator, shard: Shard
+    ) -> RunningBatch | None:
         if not self.preset.slot_steps:
-            return super().proceed(carry, outputs, rng, shard)
-        assert carry.state is not None
-        batch = dict(carry.batch)
+            return super().proceed(running, outputs, rng, shard)
+        assert running.state is not None
+        batch = dict(running.batch)
         batch["age"] = batch["age"] + len(outputs)
         finished = self._finished(outputs, batch, rng)
         if shard.world > 1:
             rng = np.random.default_rng([int(rng.integers(2**31)), shard.rank])
-        places = Places.enter(torch.arange(len(finished), device=finished.device), self.rows_of(batch), carry.state)
+        places = Places.enter(torch.arange(len(finished), device=finished.device), self.rows_of(batch), running.state)
         if self.preset.noise:
             which = torch.from_numpy((rng.random(len(finished)) < self.preset.noise_share).astype(np.float32))
             places = self._noisy(places, self.preset.noise * which.to(finished.device), rng)
         if not finished.any():
-            return Carry(batch, places.state, carry.done)
+            return RunningBatch(batch, places.state, running.done)
         fresh = self._fresh(int(finished.sum()), rng, finished.device)
         sizes = self.rows_of(fresh)
         entering = Places.enter(sizes, sizes, self.built.start(fresh))
@@ -135,7 +137,7 @@ class SlotExperiment(Experiment[P]):
             entering = self._noisy(entering, amount, rng)
         places = places.leave(finished).join(entering)
         batch = {name: torch.cat([batch[name][~finished], fresh[name]]) for name in batch}
-        return Carry(batch, places.state.detach(), carry.done)
+        return RunningBatch(batch, places.state.detach(), running.done)
 
     def _finished(self, outputs: Tensor, batch: Batch, rng: np.random.Generator) -> Tensor:
         """Who leaves: whoever is late, or solved at the start and at the end of the segment."""

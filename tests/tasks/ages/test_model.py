@@ -14,7 +14,7 @@ from rrn.tasks.ages.data import AGES, PERSONS, Questions, sample
 from rrn.tasks.ages.experiment import AgesExperiment, make
 from rrn.tasks.ages.model import FREQUENCIES, PaperAges, angles, as_batch
 from rrn.tasks.ages.presets import LAST_LEVEL, AgesPreset, PaperAgesPreset
-from rrn.training.experiment import Batch, Carry, Shard, seeded
+from rrn.training.experiment import Batch, RunningBatch, Shard, seeded
 
 
 def small(name: str, **changes: object) -> AgesPreset:
@@ -111,7 +111,7 @@ def test_the_loss_by_hand() -> None:
                     loss = F.cross_entropy(said[t, q, slot], batch["ages"][q, person])
                     (facts if slot else asked).append(loss)
     expected = torch.stack(asked).mean() + 0.5 * torch.stack(facts).mean()
-    assert experiment.steps_of(Carry(batch)) == 5
+    assert experiment.steps_of(RunningBatch(batch)) == 5
     torch.testing.assert_close(experiment.loss(outputs(slice(6)), batch), expected)
     halves = [experiment.loss(outputs(slice(3 * r, 3 * r + 3)), Shard(r, 2).take(batch)) for r in range(2)]
     torch.testing.assert_close(torch.stack(halves).mean(), expected)  # what two processes average
@@ -134,7 +134,7 @@ def test_the_loss_of_answers_alone_by_hand(kind: str, begins: Callable[[int], in
 
 def test_the_curriculum_moves_on_and_is_restored() -> None:
     experiment = AgesExperiment(small("ages", pass_mark=0.5))
-    assert experiment.steps_of(Carry({})) == 2
+    assert experiment.steps_of(RunningBatch({})) == 2
     seen = []
     for _ in range(40):
         experiment.observe({"furthest": 1.0})
@@ -164,7 +164,7 @@ def test_the_papers_network_begins_with_few_people() -> None:
         levels.append(int(batch["level"][0]))
         people = data.LEVELS[levels[-1]].people
         assert batch["facts"].shape == (128 // people, people, 4)
-        assert experiment.steps_of(Carry(batch)) == data.LEVELS[levels[-1]].longest + 2
+        assert experiment.steps_of(RunningBatch(batch)) == data.LEVELS[levels[-1]].longest + 2
         furthest = experiment.reach(batch) == experiment.curriculum.longest
         assert furthest.any() == (levels[-1] == 3)
     assert set(levels) == {0, 1, 2, 3}

@@ -12,7 +12,7 @@ from rrn.nn.readouts import Outputs
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.experiment import PrettyClevrExperiment
 from rrn.tasks.pretty_clevr.presets import PaperPreset, PrettyClevrPreset
-from rrn.training.experiment import Carry, Shard, seeded
+from rrn.training.experiment import RunningBatch, Shard, seeded
 
 
 def small(name: str = "pretty-clevr", **changes: object) -> PrettyClevrExperiment:
@@ -24,7 +24,7 @@ def small(name: str = "pretty-clevr", **changes: object) -> PrettyClevrExperimen
 def test_the_curriculum_goes_one_jump_further_when_the_furthest_are_right() -> None:
     experiment = small()
     assert set(experiment.sample(seeded(0))["jumps"].tolist()) == {0}
-    assert experiment.steps_of(Carry({})) == 2
+    assert experiment.steps_of(RunningBatch({})) == 2
     for _ in range(20):
         experiment.observe({"furthest": 0.9})
     assert experiment.curriculum.longest == 0
@@ -37,7 +37,7 @@ def test_the_curriculum_goes_one_jump_further_when_the_furthest_are_right() -> N
     assert resumed.position() == position
     resumed.curriculum.longest = 7
     assert set(resumed.sample(seeded(0))["jumps"].tolist()) == set(range(8))
-    assert resumed.steps_of(Carry({})) == 8
+    assert resumed.steps_of(RunningBatch({})) == 8
 
 
 def test_towards_the_end_all_jumps_are_asked_alike_whether_passed_or_not() -> None:

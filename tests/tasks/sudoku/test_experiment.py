@@ -20,7 +20,7 @@ from rrn.tasks.sudoku.grid import clashes, grid_to_line, solves
 from rrn.tasks.sudoku.settings import CandidatesPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.checkpoints import load_checkpoint
-from rrn.training.experiment import Carry, Shard, seeded
+from rrn.training.experiment import RunningBatch, Shard, seeded
 from rrn.training.trainer import train
 
 TINY = CandidatesPreset(
@@ -44,13 +44,13 @@ def tiny(**changes: object) -> SudokuExperiment:
     return SudokuExperiment(dataclasses.replace(TINY, **changes))  # type: ignore[arg-type]
 
 
-def carried(experiment: SudokuExperiment, ages: list[int], limit: int = 12) -> Carry:
+def carried(experiment: SudokuExperiment, ages: list[int], limit: int = 12) -> RunningBatch:
     """A batch in full swing, with a state of ones."""
     batch = experiment.begin(seeded(0), Shard()).batch
     batch["age"], batch["limit"] = torch.tensor(ages), torch.full((len(ages),), limit)
     rows = int(experiment.rows_of(batch).sum())
     state = State(torch.ones(rows, 24), (torch.ones(rows, 8),))
-    return Carry(batch, state, 8)
+    return RunningBatch(batch, state, 8)
 
 
 def answers(batch: dict[str, Tensor], right: list[list[bool]]) -> Tensor:
@@ -122,10 +122,10 @@ def test_limits_grow_as_training_goes_on(progress: float, limit: int) -> None:
 
 def test_an_update_runs_a_segment_and_without_slots_a_batch_has_its_steps() -> None:
     slots, plain = tiny(), tiny(slot_steps=None)
-    assert slots.steps_of(Carry({}, None, 100)) == 2
-    assert plain.steps_of(Carry({}, None, 5)) == 1
+    assert slots.steps_of(RunningBatch({}, None, 100)) == 2
+    assert plain.steps_of(RunningBatch({}, None, 5)) == 1
     assert set(plain.sample(seeded(0))) == {"puzzle", "solution", "open", "known"}
-    assert plain.proceed(Carry({}, None, 6), torch.zeros(0), seeded(0), Shard()) is None
+    assert plain.proceed(RunningBatch({}, None, 6), torch.zeros(0), seeded(0), Shard()) is None
 
 
 def test_noise_is_put_on_some_of_the_puzzles() -> None:

@@ -12,7 +12,7 @@ from rrn.errors import InputError
 from rrn.nn.losses import winners
 from rrn.tasks import find_preset
 from rrn.tasks.sudoku.experiment import SudokuExperiment
-from rrn.training.experiment import Carry, Shard
+from rrn.training.experiment import RunningBatch, Shard
 from rrn.training.slots import OTHERS, SHORTEST_LIFE
 
 
@@ -27,8 +27,8 @@ def answers(batch: dict[str, torch.Tensor], right: list[bool], steps: int = 8) -
     return (10.0 * F.one_hot(said, 9).float()).view(1, -1, 9).repeat(steps, 1, 1)
 
 
-def state_of(task: SudokuExperiment, batch: dict[str, torch.Tensor]) -> Carry:
-    return Carry(batch, task.built.start(batch))
+def state_of(task: SudokuExperiment, batch: dict[str, torch.Tensor]) -> RunningBatch:
+    return RunningBatch(batch, task.built.start(batch))
 
 
 def test_the_smallest_loss_of_each_problem_wins() -> None:

@@ -12,7 +12,7 @@ from rrn.tasks.ages.evaluate import right_by_step
 from rrn.tasks.ages.model import as_batch, build
 from rrn.tasks.ages.presets import AgesPreset, PaperAgesPreset, TurningPreset
 from rrn.training.curriculum import CurriculumExperiment
-from rrn.training.experiment import Batch, Carry, Experiment, seeded
+from rrn.training.experiment import Batch, Experiment, RunningBatch, seeded
 
 VALIDATION = 4_000
 REPEATED = 1 / 8
@@ -37,7 +37,7 @@ class AgesExperiment(CurriculumExperiment[AgesPreset]):
         longest = self.curriculum.longest if self.preset.curriculum else None
         batch = as_batch(data.sample("train", self.preset.batch_size, rng, longest))
         if isinstance(self.preset, TurningPreset):
-            _, due = self._due(batch, self.steps_of(Carry(batch)))
+            _, due = self._due(batch, self.steps_of(RunningBatch(batch)))
             counts = torch.stack([due[..., 0].sum(), due[..., 1:].sum()]) / self.preset.batch_size
             batch["losses"] = counts.expand(self.preset.batch_size, -1)
         return batch
@@ -99,9 +99,11 @@ class PaperAgesExperiment(AgesExperiment):
         batch = as_batch(data.sample_level(data.LEVELS[level], self.preset.batch_size * data.PERSONS // people, rng))
         return batch | {"level": torch.full_like(batch["asked"], level)}
 
-    def steps_of(self, carry: Carry) -> int:
+    def steps_of(self, running: RunningBatch) -> int:
         """All of them for stories of eight people, so that answers stay; two more than are needed for others."""
-        people, longest, _ = data.LEVELS[int(carry.batch["level"][0])] if "level" in carry.batch else data.LEVELS[-1]
+        people, longest, _ = (
+            data.LEVELS[int(running.batch["level"][0])] if "level" in running.batch else data.LEVELS[-1]
+        )
         return self.preset.steps if people == data.PERSONS else min(self.preset.steps, longest + 2)
 
     def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:

@@ -5,7 +5,7 @@ from rrn import tasks
 from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU
 from rrn.tasks.sudoku.baselines.learned_messages import LearnedMessages
 from rrn.tasks.sudoku.exact import generate
-from rrn.training.optimizing import make_optimizer
+from rrn.training.experiment import make_optimizer
 
 
 def test_a_message_does_not_depend_on_whom_it_goes_to() -> None:
