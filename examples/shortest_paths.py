@@ -17,7 +17,7 @@ from torch import Tensor
 from rrn import RRN
 from rrn.graphs import union
 from rrn.nn.losses import every_step
-from rrn.viewing import animate, trace
+from rrn.viewing import animate, record_steps
 
 NEAREST_A, NEAREST_B, TIE = range(3)
 
@@ -92,7 +92,7 @@ def evaluate(network: RRN, graphs: int, nodes: int, steps: list[int], seed: int 
 def view(network: RRN, path: str | Path, nodes: int = 24, seed: int = 4) -> None:
     """Draw how a network finds out: colours are what nodes believe, dark arrows the messages that changed it."""
     x, edge_index = random_graph(nodes, torch.Generator().manual_seed(seed))
-    animate(trace(network, x, edge_index), path, classes=["A", "B", "="])
+    animate(record_steps(network, x, edge_index), path, classes=["A", "B", "="])
 
 
 def main(updates: int = 1000, graphs: int = 200, picture: str | None = None) -> dict[str, dict[str, float]]:

@@ -21,7 +21,7 @@ from rrn.nn.messages import GroupMessage
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.heard import heard
 from rrn.tasks.sudoku.predict import answers_by_step, solve
-from rrn.viewing import trace
+from rrn.viewing import record_steps
 from tests.constraints.test_declaring import queens
 from tests.elsewhere import elsewhere
 
@@ -115,9 +115,9 @@ def learned() -> list[np.ndarray]:
     solver = fit(queens(4).kinds, lambda rng: queens(4).dig(rng), updates=3, places=4, hidden=8)
     solutions = solver.solve([queens(5).dig(rng) for _ in range(3)], max_steps=9, starts=2)
     x, edges = (torch.from_numpy(part) for part in (graphs[0][0].astype(np.float32), ring))
-    seen = trace(classifier.network_, x, edges, max_steps=3)
-    accuracy = seen.accuracy(np.array(labels[0]).astype(np.int64))
-    found = [*classifier.predict_proba(graphs), solutions.valid, solutions.steps, seen.beliefs, accuracy]
+    record = record_steps(classifier.network_, x, edges, max_steps=3)
+    accuracy = record.accuracy(np.array(labels[0]).astype(np.int64))
+    found = [*classifier.predict_proba(graphs), solutions.valid, solutions.steps, record.probabilities, accuracy]
     return [np.asarray(part) for part in found]
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rrn.cli.options import parse, print_json
 from rrn.errors import InputError, blaming
 from rrn.io.files import read_bytes
-from rrn.viewing.plots import pyplot, save
+from rrn.viewing.plots import save, subplots
 
 METRICS = "metrics.jsonl"
 """What a run writes beside its checkpoints: a line per validation."""
@@ -67,9 +67,9 @@ def _curve(path: Path, of: str, against: str) -> tuple[str, list[tuple[float, fl
 
 def _draw(curves: dict[str, list[tuple[float, float]]], options: Options) -> None:
     assert options.figure is not None
-    figure, axes = pyplot().subplots(figsize=(7, 4))
+    figure, axes = subplots(figsize=(7, 4))
     for name, points in curves.items():
         axes.plot(*zip(*points, strict=True), marker="o", markersize=3, linewidth=1.4, label=name)
     axes.set(xlabel={"update": "updates", "minutes": "minutes"}[options.against], ylabel=options.of)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, frameon=False)
     save(figure, options.figure)

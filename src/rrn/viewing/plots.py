@@ -1,20 +1,45 @@
-"""What the figures of all tasks share. matplotlib and Pillow are imported when something is drawn."""
+"""Plots and images that all tasks share. matplotlib and Pillow are imported when something is drawn."""
 
+import base64
 import io
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rrn.errors import InputError, needs_extra
+from rrn.nn.losses import IGNORE
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rrn.viewing.trace import Record
+
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#6a3d9a")
+"""Colours of classes; the first are those of Okabe and Ito, which colour-blind readers can distinguish."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture that was written; a notebook shows it if it is the last line of a cell."""
+
+    path: Path
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        content, kind = self.path.read_bytes(), self.path.suffix.lower().lstrip(".")
+        if kind == "svg":
+            return {"image/svg+xml": content.decode()}
+        kind = "application/pdf" if kind == "pdf" else f"image/{kind}"
+        return {kind: base64.b64encode(content).decode()}
 
 
 def pillow(what: str = "drawing") -> Any:
-    """Pillow's module of images."""
+    """Pillow's module ``Image``."""
     try:
-        import matplotlib  # noqa: F401  it brings the fonts
+        import matplotlib  # noqa: F401  includes the fonts
         from PIL import Image
     except ImportError as error:
         raise needs_extra(what, "figures") from error
@@ -22,7 +47,7 @@ def pillow(what: str = "drawing") -> Any:
 
 
 def check_drawing(path: str | Path | None, ending: str) -> None:
-    """Refuse to begin what cannot be finished: a file that is not of this kind, or nothing to draw it with."""
+    """Raise an error before long work if the file has another ending, or if Pillow is missing."""
     if path is None:
         return
     if Path(path).suffix.lower() != ending:
@@ -40,7 +65,7 @@ def font(size: float, bold: bool = False) -> Any:
 
 
 def stamp(image: Any, text: str, size: float, bold: bool, colour: tuple[int, int, int], x: float, y: float) -> None:
-    """Put a text's middle at (x, y)."""
+    """Draw a text centred at (x, y)."""
     mask = _glyph(text, round(2 * size), bold)
     image.paste(colour, (round(x - mask.width / 2), round(y - mask.height / 2)), mask)
 
@@ -57,16 +82,16 @@ def _glyph(text: str, half_points: int, bold: bool) -> Any:
 
 
 def beside(images: Sequence[Any]) -> Any:
-    """Images of one size as one, from left to right."""
+    """Join images of one size from left to right."""
     width, height = images[0].size
     sheet = pillow().new("RGB", (len(images) * width, height))
-    for place, image in enumerate(images):
-        sheet.paste(image, (place * width, 0))
+    for index, image in enumerate(images):
+        sheet.paste(image, (index * width, 0))
     return sheet
 
 
 def gif(frames: Sequence[Any], durations: Sequence[int], colours: int) -> bytes:
-    """An animation that goes on for ever; durations in milliseconds, colours those of three of its frames."""
+    """An endless animation. Durations in milliseconds; the palette is that of three frames."""
     palette = beside([frames[0], frames[len(frames) // 2], frames[-1]]).quantize(colours)
     first, *others = [frame.quantize(palette=palette, dither=0) for frame in frames]
     content = io.BytesIO()
@@ -80,73 +105,119 @@ def png(image: Any, colours: int) -> bytes:
     return content.getvalue()
 
 
-def pyplot() -> Any:
-    """matplotlib.pyplot for files, without a screen."""
+def subplots(rows: int = 1, columns: int = 1, *, figsize: tuple[float, float], **options: Any) -> tuple[Any, Any]:
+    """A figure for a file and its axes, in our style. matplotlib's backend and settings stay as they are."""
     try:
-        import matplotlib
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
     except ImportError as error:
         raise needs_extra("drawing", "figures") from error
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "font.size": 10, "axes.grid": True})
-    plt.rcParams.update({"grid.alpha": 0.25, "legend.frameon": False})
-    return plt
+    figure = Figure(figsize=figsize)
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, **options)
+    for one in np.ravel(axes):
+        one.spines[["top", "right"]].set_visible(False)
+        one.grid(True, alpha=0.25)
+    return figure, axes
 
 
 def plot_lines(axes: Any, lines: Mapping[str, Mapping[str, float]]) -> None:
-    """Lines by name, such as {"17": {"8": 0.5, "16": 0.9}}; several are shaded from the first to the last."""
-    shades = pyplot().cm.viridis(np.linspace(0, 0.9, len(lines)))
+    """Plot lines by name, such as {"17": {"8": 0.5, "16": 0.9}}, shaded from the first to the last."""
+    from matplotlib import colormaps
+
+    shades = colormaps["viridis"](np.linspace(0, 0.9, len(lines)))
     for (name, heights), shade in zip(lines.items(), shades, strict=True):
-        at = sorted(heights, key=int)
-        look = {"marker": "o" if len(at) <= 20 else "", "markersize": 3.5, "linewidth": 1.4}
-        axes.plot([int(x) for x in at], [heights[x] for x in at], color=shade, label=name, **look)
+        keys = sorted(heights, key=int)
+        style = {"marker": "o" if len(keys) <= 20 else "", "markersize": 3.5, "linewidth": 1.4}
+        axes.plot([int(key) for key in keys], [heights[key] for key in keys], color=shade, label=name, **style)
 
 
-def name_lines(axes: Any, title: str | None = None) -> None:
-    """What the lines are called, beside them."""
+def add_legend(axes: Any, title: str | None = None) -> None:
+    """The names of the lines, to the right of the axes."""
     columns = 1 if len(axes.get_lines()) <= 20 else 2
-    axes.legend(title=title, fontsize=8, ncols=columns, loc="center left", bbox_to_anchor=(1, 0.5))
+    axes.legend(title=title, fontsize=8, ncols=columns, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
 
 
-def turned(figures: Mapping[str, Mapping[str, float]], name: Callable[[str], str]) -> dict[str, dict[str, float]]:
-    """{"0 jumps": {"8": 0.5}} → {"8 steps": {"0 jumps": 0.5}}; ``name`` says how lines are called."""
+def transpose(figures: Mapping[str, Mapping[str, float]], name: Callable[[str], str]) -> dict[str, dict[str, float]]:
+    """{"0 jumps": {"8": 0.5}} → {"8 steps": {"0 jumps": 0.5}}; ``name`` makes the names of the lines."""
     inner = next(iter(figures.values()))
     return {name(key): {outer: heights[key] for outer, heights in figures.items()} for key in inner}
 
 
-def mark(axes: Any, at: float, what: str) -> None:
-    """A dashed line, with what it means above it."""
-    axes.axvline(at, color="black", linestyle="--", linewidth=1)
-    axes.text(at, 1.03, what, ha="center", va="bottom", fontsize=8)
+def mark(axes: Any, x: float, label: str) -> None:
+    """A dashed vertical line with a label above it."""
+    axes.axvline(x, color="black", linestyle="--", linewidth=1)
+    axes.text(x, 1.03, label, ha="center", va="bottom", fontsize=8)
 
 
 def draw_counts(counts: Mapping[str, np.ndarray], path: Path, of: str, things: str) -> None:
-    """How often each count of some ``things`` comes: a line for each set, by name, the share of it in each bin."""
+    """Draw a histogram of counts: a line for each set, by name, with the share of its ``things`` in each bin."""
     most = max(int(some.max(initial=1)) for some in counts.values())
     edges = np.unique(np.geomspace(1, most + 2, 28).round())
-    figure, axes = pyplot().subplots(figsize=(7.5, 4))
+    figure, axes = subplots(figsize=(7.5, 4))
     for shade, (name, some) in zip(("#145aaa", "#b8bcc6", "#c8651b"), counts.items(), strict=False):
         shares = 100 * np.histogram(some + 1, edges)[0] / len(some)
-        label = f"{name}: {np.median(some):.0f} in the middle, none for {(some == 0).mean():.0%}"
+        label = f"{name}: median {np.median(some):.0f}, zero for {(some == 0).mean():.0%}"
         axes.stairs(shares, edges, color=shade, linewidth=1.6, label=label)
     ticks = [tick for tick in (0, 1, 3, 10, 30, 100, 300, 1000, 3000) if tick <= most]
     axes.set_xscale("log")
     axes.set_xticks([tick + 1 for tick in ticks], [str(tick) for tick in ticks])
     axes.minorticks_off()
     axes.set(xlabel=of, ylabel=f"% of the {things}")
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, frameon=False)
     save(figure, path)
 
 
 def save(figure: Any, path: str | Path) -> None:
-    """Write and close a figure; the ending of ``path`` is the format."""
+    """Write a figure; the ending of ``path`` is the format."""
     path = Path(path)
     known = figure.canvas.get_supported_filetypes()
     if path.suffix.lstrip(".") not in known:
-        raise InputError(f"{path}: cannot draw this kind of file; endings are {', '.join(sorted(known))}")
+        raise InputError(f"{path}: expected a name that ends in one of {', '.join(sorted(known))}")
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.part{path.suffix}")
     figure.savefig(temporary, dpi=150, bbox_inches="tight")
     temporary.replace(path)
-    pyplot().close(figure)
+
+
+def plot_convergence(
+    record: "Record",
+    path: str | Path,
+    targets: "Tensor | np.ndarray | None" = None,
+    *,
+    ignore_index: int = IGNORE,
+) -> Drawn:
+    """Plot the residual of every graph by step and, with ``targets`` (answers,), its accuracy.
+
+    A line ends at the last step of its graph, with a dot if the graph finished. The thick line is the median of the
+    residuals, or the mean of the accuracies, of all graphs; a graph that has ended counts with its last value.
+    """
+    panels = [("residual", record.residuals)]
+    if targets is not None:
+        panels.append(("accuracy", record.accuracy(targets, ignore_index)))
+    figure, all_axes = subplots(1, len(panels), figsize=(5.2 * len(panels), 3.6), squeeze=False)
+    lasts, finished = record.steps.tolist(), record.finished.tolist()
+    opacity = max(0.06, min(0.6, 6 / len(lasts)))
+    for axes, (title, values) in zip(all_axes[0], panels, strict=True):
+        filled = _fill_forward(values.numpy(), record.steps.numpy())
+        steps = np.arange(1, len(filled) + 1)
+        for number, last in enumerate(lasts):
+            axes.plot(steps[:last], filled[:last, number], color=PALETTE[0], alpha=opacity, linewidth=1)
+            if finished[number]:
+                axes.plot(last, filled[last - 1, number], "o", color=PALETTE[0], alpha=opacity, markersize=3)
+        if title == "residual":
+            axes.plot(steps, np.median(filled, axis=1), color=PALETTE[1], linewidth=2.2)
+            axes.set_yscale("log")
+        else:
+            axes.plot(steps, np.nanmean(filled, axis=1), color=PALETTE[1], linewidth=2.2)
+            axes.set_ylim(-0.02, 1.02)
+        axes.set(xlabel="steps", ylabel=title, xlim=(1, max(2, len(filled))))
+    figure.suptitle(f"{sum(finished)} of {len(lasts)} graphs finished", fontsize=10)
+    save(figure, path)
+    return Drawn(Path(path))
+
+
+def _fill_forward(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """(steps, graphs), with each graph's value at its last step in all later steps."""
+    rows = np.minimum(np.arange(len(values))[:, None], steps - 1)
+    return np.take_along_axis(values, rows, axis=0)

@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 
 from rrn.tasks.babi.evaluate import FAILED, NAMES
-from rrn.viewing.plots import pyplot, save
+from rrn.viewing.plots import save, subplots
 
 
 def draw_result(result: dict[str, Any], path: Path) -> None:
-    plt = pyplot()
     by_task = result["error_by_task_and_steps"]
     tasks, steps = list(by_task), list(result["mean_error_by_steps"])
     errors = np.array([[by_task[task][t] for t in steps] for task in tasks])
-    figure, axes = plt.subplots(figsize=(3.2 + 0.9 * len(steps), 0.6 + 0.3 * len(tasks)))
+    figure, axes = subplots(figsize=(3.2 + 0.9 * len(steps), 0.6 + 0.3 * len(tasks)))
     axes.imshow(np.sqrt(errors), cmap="YlOrRd", vmin=0, vmax=1, aspect="auto")
     for (row, column), error in np.ndenumerate(errors):
         weight = "bold" if error > FAILED else "normal"

@@ -16,7 +16,7 @@ import numpy as np
 from rrn.errors import InputError, blaming, counted, needs_extra
 from rrn.io.files import write_atomically
 from rrn.tasks.pretty_clevr.data import COLOURS, OBJECT_RADIUS, SHAPES, Scene, Scenes, describe_question
-from rrn.viewing.plots import name_lines, pillow, plot_lines, pyplot, save, turned
+from rrn.viewing.plots import add_legend, pillow, plot_lines, save, subplots, transpose
 
 PALETTE = ("#B40A10", "#E48A00", "#F8EC6E", "#00966B", "#9FE6FF", "#4038DC", "#9A58A6", "#262626")
 """In the order of `COLOURS`. Any two differ by a CIELAB distance of at least 25, also in simulated colour blindness
@@ -174,17 +174,17 @@ def draw_result(result: dict[str, Any], path: str | Path) -> None:
     beside = result["beside"]
     panels = {"pretty-clevr-paper": beside["pretty-clevr-paper"]} if "pretty-clevr-paper" in beside else {}
     panels |= {result["preset"]: result}
-    figure, all_axes = pyplot().subplots(1, len(panels), figsize=(5.2 * len(panels), 3.8), sharey=True, squeeze=False)
+    figure, all_axes = subplots(1, len(panels), figsize=(5.2 * len(panels), 3.8), sharey=True, squeeze=False)
     for axes, (name, shown) in zip(all_axes[0], panels.items(), strict=True):
         by_jumps = shown["accuracy_by_jumps_and_steps"]
         jumps = [int(n) for n in by_jumps]
-        plot_lines(axes, turned(by_jumps, lambda t: counted(int(t), "step")))
+        plot_lines(axes, transpose(by_jumps, lambda t: counted(int(t), "step")))
         for baseline, label, dashes in (("pretty-clevr-rn", "RN", "--"), ("pretty-clevr-mlp", "MLP", "-.")):
             if baseline in beside and baseline != name:
                 heights = [beside[baseline]["accuracy_by_jumps"][str(n)] for n in jumps]
                 axes.plot(jumps, heights, dashes, color="0.35", marker="s", markersize=3, label=label)
         axes.axhline(result["random"], color="black", linestyle=":", label="random")
-        name_lines(axes)
+        add_legend(axes)
         axes.set(xlabel="jumps", ylim=(0, 1.02), xticks=jumps)
         axes.set_title(f"{name} ({shown['parameters']:,} parameters)", fontsize=10)
     all_axes[0][0].set_ylabel("accuracy")

@@ -12,7 +12,7 @@ import numpy as np
 from rrn.errors import InputError
 from rrn.io.files import write_atomically
 from rrn.tasks.sudoku.grid import as_grids, clashes, solves
-from rrn.viewing.plots import beside, check_drawing, font, gif, mark, name_lines, plot_lines, png, pyplot, save, stamp
+from rrn.viewing.plots import add_legend, beside, check_drawing, font, gif, mark, plot_lines, png, save, stamp, subplots
 
 CELL = 48
 """Pixels of a cell."""
@@ -73,16 +73,16 @@ def draw_result(result: dict[str, Any], path: Path) -> None:
     """
     name = f"{result['preset']}: {result['n']:,} Sudokus"
     if "accuracy_by_total_steps" in result:
-        figure, axes = pyplot().subplots(figsize=(6, 4))
+        figure, axes = subplots(figsize=(6, 4))
         plot_lines(axes, {"": result["accuracy_by_total_steps"]})
         mark(axes, result["steps"][-1], "end of the first start")
         axes.set_xscale("log", base=2)
         axes.set_xlabel("steps of all starts together, per puzzle")
         name = f"{name}, {result['starts']} starts"
     else:
-        figure, axes = pyplot().subplots(figsize=(7.5, 4.5))
+        figure, axes = subplots(figsize=(7.5, 4.5))
         plot_lines(axes, result["accuracy_by_givens_and_steps"])
-        name_lines(axes, "givens")
+        add_legend(axes, "givens")
         mark(axes, result["training_steps"], "steps in training")
         axes.set_xlabel("steps")
     axes.set(ylabel="fraction solved", ylim=(0, 1.02))

@@ -20,7 +20,7 @@ from rrn.tasks.sudoku.data import add_givens
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.predict import solve
-from rrn.viewing.plots import pyplot, save
+from rrn.viewing.plots import save, subplots
 
 PUZZLES, SEED = 1000, 2018
 STEPS = (1, 8, 16, 32, 64, 128, 250)
@@ -135,10 +135,9 @@ def _span(givens: list[int]) -> str:
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """Two bars per system: the paper's figure and ours."""
-    plt = pyplot()
     rows = [result["systems"][system.name] for system in reversed(SYSTEMS) if system.name in result["systems"]]
     places = np.arange(len(rows))
-    figure, axes = plt.subplots(figsize=(8, 0.55 * len(rows) + 1.2))
+    figure, axes = subplots(figsize=(8, 0.55 * len(rows) + 1.2))
     for offset, key, colour, label in ((0.2, "paper", "#b8bcc6", "the paper"), (-0.2, "accuracy", "#145aaa", "ours")):
         shares = [100 * row[key] for row in rows]
         axes.barh(places + offset, shares, 0.38, color=colour, label=label)
@@ -148,5 +147,5 @@ def draw(result: dict[str, Any], path: Path) -> None:
     axes.set_yticks(places, labels, fontsize=8)
     axes.set(xlabel=f"% solved of {result['n']:,} Sudokus", xlim=(0, 108))
     axes.grid(False, axis="y")
-    axes.legend(loc="lower right")
+    axes.legend(loc="lower right", frameon=False)
     save(figure, path)
