@@ -79,7 +79,7 @@ class Served:
 
 @contextlib.contextmanager
 def serve() -> Iterator[Served]:
-    command = [sys.executable, "-m", "rrn", "serve", "--port", "0", "--workers", "1"]
+    command = [sys.executable, "-m", "rrn.cli", "serve", "--port", "0", "--workers", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None

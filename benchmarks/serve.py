@@ -81,7 +81,7 @@ def measure(options: Options) -> dict[str, Any]:
     fewest = min(EXAMPLES, key=lambda puzzle: 81 - puzzle.count("."))
     begun = time.monotonic()
     with subprocess.Popen(
-        [sys.executable, "-m", "rrn", "serve", "--port", "0"], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "rrn.cli", "serve", "--port", "0"], stderr=subprocess.PIPE, text=True
     ) as server:
         try:
             assert server.stderr is not None

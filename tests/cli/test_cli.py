@@ -40,6 +40,20 @@ def test_help_is_instant_and_does_not_import_torch() -> None:
     assert all(command in done.stdout for command in COMMANDS)
 
 
+def test_help_fits_a_screen_of_24_lines(call: Call) -> None:
+    _, out, _ = call("--help")
+    lines = out.splitlines()
+    assert len(lines) < 24
+    assert max(map(len, lines)) <= 80
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["solve and ask:", "train and measure:", "data:", "more:"]
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "rrn.cli", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"rrn {rrn.__version__}\n"
+
+
 def test_the_installed_script_runs() -> None:
     script = Path(sys.executable).parent / "rrn"
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)

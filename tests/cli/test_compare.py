@@ -56,7 +56,7 @@ def test_nothing_is_written_where_nothing_was_told(call: Call, tmp_path: Path, m
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ages"], "rrn: nothing to compare for a task 'ages'; there are sudoku\n"),
+        (["ages"], "rrn: rrn compare: no task 'ages'; there are sudoku\n"),
         (["sudoku", "--limit", "0"], "rrn: --limit: expected at least 1, got 0\n"),
         (["sudoku", "--systems", "magic"], "rrn: --systems: no system 'magic'; there are "),
     ],

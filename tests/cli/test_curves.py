@@ -38,12 +38,12 @@ def test_the_table(call: Call, runs: list[Path]) -> None:
 
 
 def test_what_is_refused(call: Call, runs: list[Path], tmp_path: Path) -> None:
-    code, _, said = call("curves", *runs)
-    assert (code, "no 'score' in it; there are cells, loss, minutes, update" in said) == (2, True)
-    code, _, said = call("curves", runs[0], runs[0], "--of", "loss")
-    assert (code, "two of the runs have the same name" in said) == (2, True)
-    code, _, said = call("curves", tmp_path / "nowhere")
-    assert (code, "nowhere: expected lines of JSON" in said) == (2, True)
+    code, _, err = call("curves", *runs)
+    assert (code, "no metric 'score'; there are cells, loss, minutes, update" in err) == (2, True)
+    code, _, err = call("curves", runs[0], runs[0], "--of", "loss")
+    assert (code, "two runs have the same name" in err) == (2, True)
+    code, _, err = call("curves", tmp_path / "nowhere")
+    assert (code, "nowhere: expected lines of JSON" in err) == (2, True)
     runs[1].write_text("update 5\n")
-    code, _, said = call("curves", runs[1])
-    assert (code, "second_training.jsonl: expected lines of JSON" in said) == (2, True)
+    code, _, err = call("curves", runs[1])
+    assert (code, "second_training.jsonl: expected lines of JSON" in err) == (2, True)

@@ -29,7 +29,7 @@ def cpu_seconds(process: "subprocess.Popen[str]") -> float:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    command = [sys.executable, "-m", "rrn", "serve", "--port", "0", "--workers", "1"]
+    command = [sys.executable, "-m", "rrn.cli", "serve", "--port", "0", "--workers", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
@@ -104,7 +104,7 @@ def test_few_file_descriptors_and_clients_that_do_not_leave() -> None:
     """With room for a handful of sockets, 200 connections are refused or wait, and the log stays short; and SIGTERM
     ends it within 10 seconds, whatever clients are doing."""
     resource = pytest.importorskip("resource")
-    command = [sys.executable, "-m", "rrn", "serve", "--port", "0", "--workers", "1"]
+    command = [sys.executable, "-m", "rrn.cli", "serve", "--port", "0", "--workers", "1"]
 
     def few() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (96, 96))

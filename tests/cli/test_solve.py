@@ -308,7 +308,7 @@ def test_an_endless_input_is_solved_as_it_comes_in_constant_memory_and_an_interr
         subprocess.Popen([sys.executable, endless], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer,
         out.open("w") as file,
         subprocess.Popen(
-            [sys.executable, "-m", "rrn", "solve", "-", "--json"],
+            [sys.executable, "-m", "rrn.cli", "solve", "-", "--json"],
             stdin=writer.stdout, stdout=file, stderr=subprocess.PIPE, text=True,
         ) as solver,
     ):  # fmt: skip

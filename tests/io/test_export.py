@@ -138,7 +138,7 @@ def test_export_of_an_own_network_by_command(call: Callable[..., tuple[int, str,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ages"], "no export for the task 'ages'; there is one for sudoku"),
+        (["ages"], "no export for the task 'ages'; supported: sudoku"),
         (["sudokku"], "did you mean 'sudoku'"),
         (["sudoku", "--what", "run", "--steps", "0"], "steps: expected at least 1, got 0"),
     ],

@@ -1,4 +1,4 @@
-"""The command line. Each command is a module of this folder, imported when it is called, so that --help is instant."""
+"""The command line. Each command is a module of this package, imported when it is called, so that --help is instant."""
 
 import contextlib
 import io
@@ -7,36 +7,42 @@ import re
 import sys
 from importlib import import_module
 
-COMMANDS = {
-    "demo": "half a minute of reasoning: a Sudoku, a story, a riddle, a walk",
-    "solve": "solve Sudokus and watch the network do it",
-    "ask": "ask a network about ages, a story or a scene",
-    "presets": "list the experiments and their networks",
-    "train": "train a preset, or go on training",
-    "evaluate": "measure weights on data they never saw",
-    "curves": "how trainings went, side by side, as a table or a figure",
-    "average": "the mean of the weights of several trainings",
-    "compare": "measure the systems of the paper's table on the same Sudokus",
-    "reproduce": "measure a row of the paper's tables and figures again",
-    "data": "write a data set to disk",
-    "export": "write a network as ONNX, to run it without torch",
-    "serve": "open the page: watch networks reason",
+GROUPS = {
+    "solve and ask": {
+        "demo": "four networks at work, in half a minute",
+        "solve": "solve Sudokus, or a declared problem",
+        "ask": "ask about ages, a story or a scene",
+        "serve": "open the web page",
+    },
+    "train and measure": {
+        "train": "train a preset, or resume a training",
+        "evaluate": "measure weights on unseen data",
+        "compare": "measure the systems of the paper's table on Sudokus",
+        "reproduce": "measure a row of the paper's tables and figures",
+        "curves": "validation curves of trainings, as a table or a figure",
+        "average": "average the weights of several trainings",
+    },
+    "data": {"data": "write a data set to disk"},
+    "more": {
+        "presets": "list the presets and their networks",
+        "export": "write a network as ONNX",
+    },
 }
+COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
 
-USAGE = """usage: rrn COMMAND …
-
-Many-step relational reasoning: Recurrent Relational Networks, their experiments and trained weights.
+USAGE = """usage: rrn COMMAND …   ('rrn COMMAND --help' lists its flags)
+Recurrent Relational Networks: many-step relational reasoning.
 
 {commands}
 
-'rrn COMMAND --help' says more. Errors in what you typed, or in files, exit with 2, an unsolved puzzle with 1."""
+Exit codes: 0 success, 1 not solved, 2 wrong arguments or files."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns the exit code. Whatever goes wrong is said in a line; here and nowhere else."""
+    """Run one command; returns the exit code. Errors become one line on standard error."""
     from rrn.errors import Failure, InputError, shorten
 
-    _steady_streams()
+    _open_missing_streams()
     try:
         code = _command(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
@@ -48,24 +54,26 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        _drop_output()
+        _discard_output()
         return 0
     except UnicodeDecodeError as error:
         return _refuse(f"standard input: not text ({error})")
     except OSError as error:
-        _drop_output()
+        _discard_output()
         names = " and ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
         return _refuse(f"{names or 'output'}: {error.strerror or error}")
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not re.search("(allocate|out of|enough) memory", str(error)):
             raise
-        return _refuse(f"not enough memory for this ({shorten(error)}); ask for less at a time, or for smaller numbers")
+        return _refuse(f"not enough memory ({shorten(error)}); use smaller numbers, or fewer problems at a time")
 
 
 def _command(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        listed = "\n".join(f"  {name:<10}{about}" for name, about in COMMANDS.items())
-        print(USAGE.format(commands=listed))
+        lines = []
+        for group, commands in GROUPS.items():
+            lines += [f"{group}:", *(f"  {name:<10} {about}" for name, about in commands.items())]
+        print(USAGE.format(commands="\n".join(lines)))
         return 0 if arguments else 2
     if arguments[0] == "--version":
         from rrn import __version__
@@ -78,8 +86,8 @@ def _command(arguments: list[str]) -> int:
     return import_module(f"rrn.cli.{command}").main(rest)
 
 
-def _steady_streams() -> None:
-    """Streams that are closed take nothing and give nothing; what a terminal cannot show becomes a question mark."""
+def _open_missing_streams() -> None:
+    """Connect closed streams to the null device; print a question mark for characters a terminal cannot show."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
@@ -88,8 +96,8 @@ def _steady_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _drop_output() -> None:
-    """What is still to be written cannot be: let the interpreter not try again on its way out."""
+def _discard_output() -> None:
+    """Redirect standard output to the null device, so that the interpreter does not flush to a broken one at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

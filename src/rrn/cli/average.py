@@ -1,4 +1,4 @@
-"""rrn average: the mean of the weights of several trainings."""
+"""rrn average: the average of the weights of several trainings."""
 
 import sys
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from rrn.cli.options import parse, print_json
 from rrn.io.files import check_place
 
 ABOUT = (
-    "The mean of weights of one network, which is often better than each of them, if their trainings began with the "
-    "same weights (--start-from); of others it is worth nothing. Measure it: 'rrn evaluate PRESET --weights FOLDER'."
+    "Average weights of one network. The average is often better than each of them if all trainings started from the "
+    "same weights (--start-from), and useless otherwise. Measure it: 'rrn evaluate PRESET --weights FOLDER'."
 )
 
 
 @dataclass(frozen=True)
 class Options:
     weights: Annotated[tuple[str, ...], tyro.conf.Positional]
-    """Two or more: folders of runs' best weights, or names of shipped ones. The settings are those of the first."""
+    """Two or more folders of weights, or names of shipped ones. The settings are those of the first."""
     out: Path = Path("runs/average")
     """The folder to write."""
     json: bool = False
-    """Print what was written, as one JSON object, to standard output."""
+    """Print one JSON object to standard output."""
 
 
 def main(arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""rrn compare sudoku: the paper's table of systems that solve Sudoku, measured on the same puzzles."""
+"""rrn compare sudoku: measure the systems of the paper's table on the same puzzles."""
 
 import json
 import shlex
@@ -12,8 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from rrn._compat import keep_freed_memory
-from rrn.cli.options import parse, print_json
-from rrn.cli.progress import progress_bars
+from rrn.cli.options import parse, print_json, print_written, progress_bars
 from rrn.errors import InputError
 from rrn.io.files import write_json
 from rrn.tasks.evaluation import machine
@@ -29,13 +28,13 @@ Tasks: {", ".join(TASKS)}.
 @dataclass(frozen=True)
 class Options:
     data: Path | None = None
-    """A file of puzzles, with or without solutions. Unset: generated ones."""
+    """A file of puzzles, with or without solutions. Default: generated puzzles."""
     limit: Count | None = None
-    """Measure on this many only, the first."""
+    """Measure on the first puzzles only, this many."""
     systems: str | None = None
-    """Measure these alone, such as parallel,random; what --out holds of others on the same puzzles is kept."""
+    """Measure only these, such as parallel,random. Rows of other systems in --out stay if the puzzles are the same."""
     json: bool = False
-    """Print one JSON object to standard output and nothing else there."""
+    """Print only one JSON object to standard output."""
     out: Path | None = None
     """Also write the JSON to this file."""
     figure: Path | None = None
@@ -48,8 +47,8 @@ def main(arguments: list[str]) -> int:
         return 0 if arguments else 2
     task, *rest = arguments
     if task not in TASKS:
-        raise InputError(f"nothing to compare for a task {task!r}; there are {', '.join(TASKS)}")
-    options = parse(Options, rest, "rrn compare sudoku", "The systems of the paper's table, on the same Sudokus.")
+        raise InputError(f"rrn compare: no task {task!r}; there are {', '.join(TASKS)}")
+    options = parse(Options, rest, "rrn compare sudoku", "Measure the systems of the paper's table on Sudokus.")
     from rrn.tasks.sudoku.baselines import compare
 
     systems = compare.find_systems(options.systems)
@@ -62,7 +61,7 @@ def main(arguments: list[str]) -> int:
             row = compare.measure(system, puzzles, solutions, partial(progress, system.title))
             measured[system.name] = {**row, "command": command, "date": date.today().isoformat()}
     result: dict[str, Any] = {"n": len(puzzles), "data": source, "machine": machine()}
-    result["systems"] = {**(_earlier(options.out, result) if options.systems and options.out else {}), **measured}
+    result["systems"] = {**(_earlier_rows(options.out, result) if options.systems and options.out else {}), **measured}
     if options.out:
         write_json(options.out, result)
     if options.figure:
@@ -71,13 +70,11 @@ def main(arguments: list[str]) -> int:
         print_json(result)
     else:
         Console().print(compare.table(result))
-        written = [str(path) for path in (options.out, options.figure) if path]
-        if written:
-            print(f"written: {', '.join(written)}", file=sys.stderr)
+        print_written(options.out, options.figure)
     return 0
 
 
-def _earlier(path: Path, result: dict[str, Any]) -> dict[str, Any]:
+def _earlier_rows(path: Path, result: dict[str, Any]) -> dict[str, Any]:
     """The rows of an earlier result on the same puzzles."""
     try:
         earlier = json.loads(path.read_text())

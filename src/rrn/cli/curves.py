@@ -1,4 +1,4 @@
-"""rrn curves: how trainings went, side by side."""
+"""rrn curves: validation curves of several trainings."""
 
 import json
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from rrn.io.files import read_bytes
 from rrn.viewing.plots import save, subplots
 
 METRICS = "metrics.jsonl"
-"""What a run writes beside its checkpoints: a line per validation."""
+"""A run folder has this file: one line of JSON per validation."""
 MOST_BYTES = 100_000_000
 
 
@@ -24,20 +24,20 @@ class Options:
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
     """Folders of runs, or copies of their metrics.jsonl."""
     of: str = "score"
-    """What to look at: a name that stands in the lines of metrics.jsonl, such as loss, solved, cells."""
+    """The metric: a key in the lines of metrics.jsonl, such as loss, solved or cells."""
     against: Literal["update", "minutes"] = "update"
-    """What it stands against."""
+    """The horizontal axis."""
     figure: Path | None = None
-    """Draw all of them to this file (.png, .svg, .pdf)."""
+    """Draw the curves to this file (.png, .svg, .pdf)."""
     json: bool = False
-    """Print one JSON object to standard output and nothing else there: by run, [against, value] pairs."""
+    """Print only one JSON object: for each run its [against, value] pairs."""
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(Options, arguments, "rrn curves", "What the validations of some trainings measured, side by side.")
+    options = parse(Options, arguments, "rrn curves", "Validation curves of several trainings, as a table or a figure.")
     curves = dict(_curve(path, options.of, options.against) for path in options.runs)
     if len(curves) < len(options.runs):
-        raise InputError("two of the runs have the same name; rename a folder or file")
+        raise InputError("two runs have the same name; rename a folder or file")
     if options.figure:
         _draw(curves, options)
     if options.json:
@@ -53,14 +53,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _curve(path: Path, of: str, against: str) -> tuple[str, list[tuple[float, float]]]:
-    """The name of a run, and its points."""
+    """The name of a run and its points."""
     file = path / METRICS if path.is_dir() else path
     with blaming(f"{file}: expected lines of JSON, as a run writes them to {METRICS}"):
         lines: list[dict[str, Any]] = [json.loads(line) for line in read_bytes(file, MOST_BYTES).splitlines()]
         points = [(float(line[against]), float(line[of])) for line in lines if of in line]
     if not points:
         known = sorted({name for line in lines for name in line})
-        raise InputError(f"{file}: no {of!r} in it; there are {', '.join(known) or 'no lines yet'}")
+        raise InputError(f"{file}: no metric {of!r}; there are {', '.join(known) or 'no lines yet'}")
     name = path.resolve().name if path.is_dir() else path.stem.removesuffix("_training")
     return name, points
 

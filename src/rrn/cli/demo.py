@@ -1,4 +1,4 @@
-"""rrn demo: half a minute of networks that reason: a Sudoku, a story, a riddle of ages, a walk through a scene."""
+"""rrn demo: four networks at work in half a minute: a Sudoku, a story, a riddle of ages, jumps in a scene."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(Options, arguments, "rrn demo", "Half a minute of networks that reason, step by step.")
+    options = parse(Options, arguments, "rrn demo", "Four networks at work in half a minute, step by step.")
     if options.gif:
         from rrn.viewing.plots import check_drawing
 
@@ -51,25 +51,25 @@ def main(arguments: list[str]) -> int:
     with stage.console.status("Loading torch and four networks …"):
         acts = [_sudoku(options.gif), _babi(), _ages(), _pretty_clevr()]
     right = [act(stage) for act in acts]
-    stage.say(Text.assemble(("\nHow good is it? ", "bold"), ACCURACY["sudoku"], "\n"))
-    stage.say(_next_commands(), whole_lines=True)
+    stage.print(Text.assemble(("\nHow good is it? ", "bold"), ACCURACY["sudoku"], "\n"))
+    stage.print(_next_commands(), whole_lines=True)
     return 0 if all(right) else 1
 
 
 class Stage:
-    """Pictures one after the other in the same place, where there is a terminal; elsewhere the last one alone."""
+    """Plays frames at one position of a terminal; without a terminal it prints the last frame only."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
 
-    def say(self, text: Text, whole_lines: bool = False) -> None:
-        """Lines are broken at the edge of a terminal, between words, unless they should stay whole to be copied."""
+    def print(self, text: Text, whole_lines: bool = False) -> None:
+        """Print text, wrapped at the width of the terminal unless ``whole_lines``, which are easier to copy."""
         whole_lines = whole_lines or not self.console.is_terminal
         self.console.print(plain_if_needed(self.console, text), soft_wrap=whole_lines)
 
     def play(self, frames: Sequence[Text], seconds: float) -> None:
         if not self.console.is_terminal:
-            self.say(frames[-1])
+            self.print(frames[-1])
             return
         with Live(console=self.console, auto_refresh=False) as live:
             for frame in frames:
@@ -78,7 +78,7 @@ class Stage:
 
 
 Act = Callable[[Stage], bool]
-"""Shows what was worked out beforehand; returns whether it was right."""
+"""Shows a result that was computed before; returns whether it is right."""
 
 
 def _sudoku(gif: Path | None) -> Act:
@@ -91,38 +91,40 @@ def _sudoku(gif: Path | None) -> Act:
     steps, valid = solved.probabilities[: solved.steps[0], 0], bool(solved.valid[0])
 
     def act(stage: Stage) -> bool:
-        stage.say(
+        stage.print(
             Text.assemble(
-                ("A Sudoku with 17 givens, the fewest there can be.\n", "bold"),
-                "Every cell asks its row, its column and its box, and thinks again: bright digits are sure, dim ones "
-                "are guesses.\n",
+                ("A Sudoku with 17 givens, the minimum.\n", "bold"),
+                "Candidates exchange messages along rows, columns and boxes: bright digits have a probability of at "
+                "least one half, dim ones less.\n",
             )
         )
         frames = [_grid(puzzle, steps[t - 1] if t else None, t, len(steps)) for t in range(len(steps) + 1)]
         end = _grid(puzzle, np.eye(9)[solved.grids[0] - 1], len(steps), len(steps))
-        said = f"solved in {counted(len(steps), 'step')}" if valid else "not solved"
-        stage.play([*frames, Text.assemble(end, "\n", (said, "bold green" if valid else "bold red"))], SUDOKU_SECONDS)
+        verdict = f"solved in {counted(len(steps), 'step')}" if valid else "not solved"
+        stage.play(
+            [*frames, Text.assemble(end, "\n", (verdict, "bold green" if valid else "bold red"))], SUDOKU_SECONDS
+        )
         if not stage.console.is_terminal:
             filled = [int((grid > 0).sum()) for grid in decided_cells(puzzle, steps)]
-            stage.say(Text(f"cells decided after each step: {' '.join(map(str, filled))}"))
+            stage.print(Text(f"cells decided after each step: {' '.join(map(str, filled))}"))
         if gif:
             from rrn.tasks.sudoku.figures import draw_gif
 
             draw_gif(gif, puzzle, steps, start=int(solved.starts[0]) if valid else None)
-            stage.say(Text(f"drawn: {gif}"))
+            stage.print(Text(f"drawn: {gif}"))
         return valid
 
     return act
 
 
-def _grid(puzzle: np.ndarray, chances: np.ndarray | None, step: int, last: int) -> Text:
-    """The puzzle, what the network thinks of it, and how far it is."""
-    if chances is None:
+def _grid(puzzle: np.ndarray, probabilities: np.ndarray | None, step: int, last: int) -> Text:
+    """The puzzle, the most probable digits, and the share of decided cells."""
+    if probabilities is None:
         grid, sure = puzzle, puzzle > 0
     else:
-        grid = np.where(puzzle > 0, puzzle, chances.argmax(-1) + 1)
-        sure = (puzzle > 0) | (chances.max(-1) >= DECIDED)
-        grid = np.where((chances.max(-1) > 0.2) | (puzzle > 0), grid, 0)
+        grid = np.where(puzzle > 0, puzzle, probabilities.argmax(-1) + 1)
+        sure = (puzzle > 0) | (probabilities.max(-1) >= DECIDED)
+        grid = np.where((probabilities.max(-1) > 0.2) | (puzzle > 0), grid, 0)
     decided = int(sure.sum())
     bar = "█" * round(decided / 81 * 27)
     return Text.assemble(
@@ -145,8 +147,8 @@ def _babi() -> Act:
     assert isinstance(preset, BabiPreset)
     result = predict(network, read(STORY, STORY_QUESTION), preset.steps, preset.max_facts)
     needed = sorted((fact for fact, _ in important_facts(result, 2)), key=result.details["facts"].index)
-    because = f"It needed: {' '.join(needed)}"
-    return lambda stage: _answer(stage, "A story.", STORY, STORY_QUESTION, _best(result), "office", because)
+    reason = f"It needed: {' '.join(needed)}"
+    return lambda stage: _answer(stage, "A story.", STORY, STORY_QUESTION, _best(result), "office", reason)
 
 
 def _ages() -> Act:
@@ -159,8 +161,8 @@ def _ages() -> Act:
     result = predict(network, asked, preset.steps)
     truth, far = result.details["truth"], counted(int(asked.questions.length[0]), "difference")
     question = result.details["question"]
-    because = f"{far} away from the one age that is given."
-    return lambda stage: _answer(stage, "A riddle.", RIDDLE, question, _best(result), truth, because)
+    reason = f"{far} away from the one age that is given."
+    return lambda stage: _answer(stage, "A riddle.", RIDDLE, question, _best(result), truth, reason)
 
 
 def _pretty_clevr() -> Act:
@@ -171,7 +173,7 @@ def _pretty_clevr() -> Act:
     network, preset = from_pretrained("pretty-clevr")
     asked = read(SCENE, START, JUMPS)
     result = predict(network, asked, preset.steps)
-    about = "Eight objects lie about. From one, jump to the nearest that was not visited yet, again and again."
+    about = "Eight objects. From one, jump to the nearest object not visited yet, again and again."
     question = f"From the {START} one, where do {JUMPS} jumps lead?"
     truth, path = result.details["truth"], " → ".join(asked.path)
     return lambda stage: _answer(stage, "A walk.", about, question, _best(result), truth, path)
@@ -185,11 +187,11 @@ def _best(result: "Result") -> list[tuple[str, float]]:
 
 
 def _answer(
-    stage: Stage, title: str, told: str, question: str, steps: list[tuple[str, float]], truth: str, because: str
+    stage: Stage, title: str, text: str, question: str, steps: list[tuple[str, float]], truth: str, reason: str
 ) -> bool:
-    """The question, and in one place its answer after each step."""
+    """Show the question and its answer after each step."""
     right = steps[-1][0] == truth
-    stage.say(Text.assemble(("\n" + title, "bold"), f" {told}"))
+    stage.print(Text.assemble(("\n" + title, "bold"), f" {text}"))
     frames = []
     for step, (answer, chance) in enumerate(steps, start=1):
         bar = "█" * round(20 * chance)
@@ -204,9 +206,9 @@ def _answer(
                 f" {chance:.0%}",
             )
         )
-    said = "right" if right else f"wrong: it is {truth}"
-    stage.play([*frames, Text.assemble(frames[-1], f", {said}")], ANSWER_SECONDS)
-    stage.say(Text(because, "dim"))
+    verdict = "right" if right else f"wrong: it is {truth}"
+    stage.play([*frames, Text.assemble(frames[-1], f", {verdict}")], ANSWER_SECONDS)
+    stage.print(Text(reason, "dim"))
     return right
 
 
@@ -220,6 +222,6 @@ def _next_commands() -> Text:
     return Text.assemble(
         ("Now you:\n", "bold"),
         f"  {rrn} solve {EXAMPLES[0]} --trace\n",
-        f"  {rrn} ask babi      # a story of your own, at a prompt\n",
-        f"  {page}      # the page: watch all four on input of your own",
+        f"  {rrn} ask babi      # type a story at a prompt\n",
+        f"  {page}      # the web page: all four on your input",
     )

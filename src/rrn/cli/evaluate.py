@@ -1,4 +1,4 @@
-"""rrn evaluate PRESET: measure weights on data they never saw."""
+"""rrn evaluate PRESET: measure weights on unseen data."""
 
 import sys
 from functools import partial
@@ -7,8 +7,7 @@ from rich.console import Console
 
 from rrn import tasks
 from rrn._compat import keep_freed_memory
-from rrn.cli.options import parse, print_json
-from rrn.cli.progress import progress_bars
+from rrn.cli.options import parse, print_json, print_written, progress_bars
 from rrn.errors import InputError
 from rrn.io.files import write_json
 from rrn.tasks.evaluation import EvaluateOptions, provenance
@@ -24,9 +23,9 @@ def main(arguments: list[str]) -> int:
         print(HELP.format(names=", ".join(tasks.presets())))
         return 0 if arguments else 2
     named = tasks.find_preset(arguments[0])
-    room = tasks.folder(named.task, "evaluate")
+    module = tasks.folder(named.task, "evaluate")
     about = f"Measure {named.name}: {named.about}"
-    options: EvaluateOptions = parse(room.Options, arguments[1:], f"rrn evaluate {named.name}", about)
+    options: EvaluateOptions = parse(module.Options, arguments[1:], f"rrn evaluate {named.name}", about)
     from rrn.inference.devices import find_device, host
     from rrn.io.pretrained import from_pretrained, read_config, shipped
 
@@ -38,12 +37,12 @@ def main(arguments: list[str]) -> int:
         )
     preset, config = read_config(source)
     if preset.task != named.task:
-        raise InputError(f"--weights {source}: for the task {preset.task!r}, but {named.name!r} is of {named.task!r}")
+        raise InputError(f"--weights {source}: task {preset.task!r}, but {named.name!r} needs {named.task!r}")
     keep_freed_memory()
     device = find_device(options.device)
     network = host(from_pretrained(source)[0], device)
     with progress_bars() as progress:
-        result = room.evaluate(network, preset, options, partial(progress, "evaluating"))
+        result = module.evaluate(network, preset, options, partial(progress, "evaluating"))
     result |= provenance(config) | {"device": str(device)}
     print(f"measured on {device}", file=sys.stderr)
     if options.out:
@@ -53,9 +52,7 @@ def main(arguments: list[str]) -> int:
     if options.json:
         print_json(result)
     else:
-        for renderable in room.tables(result):
+        for renderable in module.tables(result):
             Console().print(renderable)
-        written = [str(path) for path in (options.out, options.figure) if path]
-        if written:
-            print(f"written: {', '.join(written)}", file=sys.stderr)
+        print_written(options.out, options.figure)
     return 0

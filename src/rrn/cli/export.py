@@ -1,4 +1,4 @@
-"""rrn export: a network as an ONNX file, to run without this library and without torch."""
+"""rrn export: write a network as an ONNX file, which runs without this library and without torch."""
 
 import sys
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 HELP = """usage: rrn export sudoku|FOLDER [--out FILE] [--what step|run|start] [--steps N] [--weights DIR]
 
-Writes ONNX: of the Sudoku network, or of a network of yours, a folder that RRN.save_pretrained wrote.
-'rrn export sudoku --help' lists every flag; docs/your-own-graph.md says how to run the file."""
+Writes ONNX: the Sudoku network, or a custom network (a folder written by RRN.save_pretrained).
+'rrn export sudoku --help' lists every flag; docs/your-own-graph.md shows how to run the file."""
 EXPORTED_TASKS = ("sudoku",)
 
 
@@ -25,13 +25,13 @@ class Options:
     out: Path = Path("step.onnx")
     """The file to write."""
     what: Literal["step", "run", "start"] = "step"
-    """step: state in, state and answer out. run: all --steps at once. start: the state before the first step."""
+    """step: state in, state and answer out. run: all --steps at once. start: the initial state."""
     steps: Steps = 32
-    """Steps of a run."""
+    """Number of steps of a run."""
     weights: str | None = None
-    """For a preset: a folder of weights, or a hub id. Unset: the shipped weights."""
+    """For a preset: a folder of weights, or a hub id. Default: the shipped weights."""
     json: bool = False
-    """Print what was written, as one JSON object, to standard output."""
+    """Print one JSON object to standard output."""
 
 
 def main(arguments: list[str]) -> int:
@@ -43,8 +43,8 @@ def main(arguments: list[str]) -> int:
     from rrn.io.export import check_onnx, write_onnx
 
     check_onnx(options.out)
-    own = name not in tasks.presets() and Path(name).is_dir()
-    program = _of_own_network(Path(name), options) if own else _of_preset(name, options)
+    custom = name not in tasks.presets() and Path(name).is_dir()
+    program = _custom_program(Path(name), options) if custom else _preset_program(name, options)
     write_onnx(program, options.out)
     size = options.out.stat().st_size
     print(f"written: {options.out} ({size / 1024:.0f} kB)", file=sys.stderr)
@@ -53,28 +53,28 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _of_preset(name: str, options: Options) -> "ExportedProgram":
+def _preset_program(name: str, options: Options) -> "ExportedProgram":
     preset = tasks.find_preset(name)
     if preset.task not in EXPORTED_TASKS:
-        raise InputError(f"no export for the task {preset.task!r}; there is one for {', '.join(EXPORTED_TASKS)}")
+        raise InputError(f"no export for the task {preset.task!r}; supported: {', '.join(EXPORTED_TASKS)}")
     from rrn.io.pretrained import from_pretrained
 
-    room = tasks.folder(preset.task, "export")
+    module = tasks.folder(preset.task, "export")
     network, _ = from_pretrained(options.weights or name)
     if options.what == "run":
-        return room.run_program(network, options.steps)
-    return room.step_program(network) if options.what == "step" else room.start_program(network)
+        return module.run_program(network, options.steps)
+    return module.step_program(network) if options.what == "step" else module.start_program(network)
 
 
-def _of_own_network(folder: Path, options: Options) -> "ExportedProgram":
-    """Traced on a small example graph; the file is good for graphs of any size."""
+def _custom_program(folder: Path, options: Options) -> "ExportedProgram":
+    """Trace the network on a small example graph; the program runs on graphs of any size."""
     import torch
 
     from rrn import RRN
     from rrn.io.export import run_program, start_program, step_program
 
     if options.weights is not None:
-        raise InputError("--weights: only with a preset; of a network of yours, name its folder alone")
+        raise InputError("--weights: needs a preset; for a custom network give only its folder")
     network = RRN.from_pretrained(folder)
     x, edge_index = torch.randn(4, network.features), torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 2]])
     edge_attr = torch.randn(5, network.edge_features) if network.edge_features else None

@@ -1,4 +1,4 @@
-"""rrn presets: the experiments that can be trained and evaluated."""
+"""rrn presets: list the experiments that can be trained and evaluated."""
 
 from dataclasses import dataclass
 
@@ -15,11 +15,11 @@ INDENT = 4
 @dataclass(frozen=True)
 class Options:
     json: bool = False
-    """Print one JSON array and nothing else."""
+    """Print only one JSON array."""
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(Options, arguments, "rrn presets", "List the experiments with their networks.")
+    options = parse(Options, arguments, "rrn presets", "List the presets: experiments with their networks.")
     from rrn.io.pretrained import shipped
 
     with_weights = shipped()

@@ -1,4 +1,4 @@
-"""rrn serve: the page on which networks can be watched, and its API."""
+"""rrn serve: the web page that shows networks at work, and its API."""
 
 import socket
 import sys
@@ -15,22 +15,22 @@ from rrn.training.presets import Range
 @dataclass(frozen=True)
 class Options:
     host: str = "127.0.0.1"
-    """The address to listen at. Other than loopback, others on the network can use the page: there is no password."""
+    """The address to listen on. Beyond loopback, other machines can use the page: it has no password."""
     port: Annotated[int, Range(least=0, most=65535)] = 8000
-    """0: any free port."""
+    """The port; 0: any free one."""
     workers: Annotated[int, Range(least=1, most=1024)] | None = None
-    """Threads that run networks. Unset: one per core."""
+    """Number of threads that run networks. Default: one per core."""
     device: str = "auto"
-    """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
+    """The device: auto (a GPU if available), cpu, cuda, cuda:1, mps …"""
     names: tuple[str, ...] = ()
-    """Further names that requests may call this server by, such as that of a proxy in front of it."""
+    """Additional host names that requests may use, such as that of a proxy."""
     open: bool = False
     """Open the page in a browser."""
 
 
 def main(arguments: list[str]) -> int:
     started = time.monotonic()
-    options = parse(Options, arguments, "rrn serve", "Serve the page: watch networks reason, on your own input.")
+    options = parse(Options, arguments, "rrn serve", "Serve the web page: networks at work, step by step.")
     try:
         import fastapi  # noqa: F401
         import uvicorn  # noqa: F401
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     address, port = listening.getsockname()[:2]
     hosts = {*LOOPBACK, options.host, address, *options.names}
     if options.host not in LOOPBACK:
-        print(f"rrn: {options.host} can be reached by others; whoever reaches it can use the page", file=sys.stderr)
+        print(f"rrn: {options.host} is reachable from other machines; the page has no password", file=sys.stderr)
         hosts |= {socket.gethostname(), ANY_ADDRESS}
     app = create_app(workers=options.workers, device=options.device, hosts=hosts)
     url = f"http://{f'[{address}]' if ':' in address else address}:{port}"

@@ -1,4 +1,4 @@
-"""rrn train PRESET: train, or go on training. Every setting of the preset is a flag."""
+"""rrn train PRESET: train, or resume a training. Every setting of the preset is a flag."""
 
 import dataclasses
 import hashlib
@@ -16,8 +16,8 @@ from rrn.training.presets import BUDGET_FIELDS, Preset, Range
 HELP = """usage: rrn train PRESET [--folder DIR] [--accelerator KIND] [--devices N] [settings …]
 
 Presets: {names}.
-'rrn train PRESET --help' lists every setting with its default. A run that is stopped (Ctrl+C, SIGTERM) exits with 128
-and the signal's number, and the same command goes on with it."""
+'rrn train PRESET --help' lists every setting with its default. A stopped run (Ctrl+C, SIGTERM) exits with 128 plus
+the signal's number; the same command resumes it."""
 LONGEST_NAME = 80
 
 P = TypeVar("P", bound=Preset)
@@ -27,20 +27,20 @@ P = TypeVar("P", bound=Preset)
 class Options(Generic[P]):
     preset: tyro.conf.OmitArgPrefixes[P]
     folder: Path | None = None
-    """The run folder. If it holds a run with the same settings, that run goes on. Unset: runs/ and the preset's name,
-    followed by what differs from the preset."""
+    """The run folder. A run in it with the same settings is resumed. Default: runs/ and the preset's name, followed by
+    the settings that differ from the preset."""
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    """Where to train. auto: a GPU if there is one."""
+    """The kind of device. auto: a GPU if available."""
     devices: Annotated[int, Range(least=1, most=1024)] = 1
-    """GPUs, or processes on the CPU, of this machine; several machines: docs/scaling.md."""
+    """Number of GPUs, or of processes on the CPU. For several machines see docs/scaling.md."""
     precision: Literal["32", "bf16"] = "32"
-    """bf16: matrix products in bfloat16, the rest in 32 bits."""
+    """bf16: matrix products in bfloat16, everything else in 32 bits."""
     tensorboard: bool = False
     """Also write TensorBoard files to the run folder."""
     quiet: bool = False
     """Print nothing."""
     json: bool = False
-    """At the end, print how far it came, as one JSON object, to standard output."""
+    """At the end, print one JSON object to standard output."""
 
 
 def main(arguments: list[str]) -> int:
@@ -75,10 +75,10 @@ def main(arguments: list[str]) -> int:
 
 
 def default_folder(preset: Preset) -> Path:
-    """Another one for another seed or other settings: runs/ages, runs/ages-seed1, runs/ages-hidden64-seed1."""
-    usual = tasks.find_preset(preset.name)
+    """A run folder for each seed and settings: runs/ages, runs/ages-seed1, runs/ages-hidden64-seed1."""
+    default = tasks.find_preset(preset.name)
     names = [field.name for field in dataclasses.fields(preset) if field.name not in BUDGET_FIELDS]
-    changed = {name: getattr(preset, name) for name in names if getattr(preset, name) != getattr(usual, name)}
+    changed = {name: getattr(preset, name) for name in names if getattr(preset, name) != getattr(default, name)}
     listed = "".join(f"-{name.replace('_', '-')}{value}" for name, value in changed.items())
     if len(listed) > LONGEST_NAME or not re.fullmatch(r"[\w.-]*", listed):
         listed = f"-{hashlib.sha256(listed.encode()).hexdigest()[:12]}"

@@ -1,6 +1,6 @@
 """rrn ask TASK …: ask a trained network a question of your own."""
 
-from rrn.cli.dispatch import to_task
+from rrn.cli.options import run_task_command
 
 ABOUT = {
     "ages": "facts about ages, in words",
@@ -10,4 +10,4 @@ ABOUT = {
 
 
 def main(arguments: list[str]) -> int:
-    return to_task("ask", ABOUT, arguments)
+    return run_task_command("ask", ABOUT, arguments)

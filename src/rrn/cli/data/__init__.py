@@ -1,6 +1,6 @@
-"""rrn data TASK …: write a data set to disk."""
+"""rrn data TASK: write a data set to disk."""
 
-from rrn.cli.dispatch import to_task
+from rrn.cli.options import run_task_command
 
 ABOUT = {
     "sudoku": "generated puzzles, or the paper's sets from a pool of puzzles, as arrays",
@@ -11,4 +11,4 @@ ABOUT = {
 
 
 def main(arguments: list[str]) -> int:
-    return to_task("data", ABOUT, arguments)
+    return run_task_command("data", ABOUT, arguments)

@@ -15,12 +15,12 @@ class Options:
     out: Path = Path("data/ages")
     """The folder to write."""
     count: Count = 100_000
-    """How many questions."""
+    """Number of questions."""
     seed: Seed = 0
     split: Literal["train", "valid", "test"] = "train"
-    """Which trees the questions are about; no tree is in two of them."""
+    """The trees of the questions; no tree is in two splits."""
     json: bool = False
-    """Print what was written, as one JSON object, to standard output."""
+    """Print one JSON object to standard output."""
 
 
 def main(arguments: list[str]) -> int:

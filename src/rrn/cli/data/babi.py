@@ -1,4 +1,4 @@
-"""rrn data babi: generated questions of the 20 tasks, in the official file format."""
+"""rrn data babi: generated questions of the 20 tasks in the official file format."""
 
 import sys
 from dataclasses import dataclass
@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from rrn.cli.options import parse, print_json
-from rrn.cli.progress import progress_bars
+from rrn.cli.options import parse, print_json, progress_bars
 from rrn.errors import counted
 from rrn.training.presets import Range, Seed
 
@@ -19,18 +18,18 @@ class Options:
     out: Path = Path("data/babi")
     """The folder to write qa1_train.txt … qa20_test.txt to."""
     train: Questions = 9_000
-    """Questions of each task for training."""
+    """Training questions of each task."""
     valid: Questions = 1_000
-    """Questions of each task for validation."""
+    """Validation questions of each task."""
     test: Questions = 1_000
-    """Questions of each task for testing."""
+    """Test questions of each task."""
     seed: Seed = 0
     json: bool = False
-    """Print what was written, as one JSON object, to standard output."""
+    """Print one JSON object to standard output."""
 
 
 def main(arguments: list[str]) -> int:
-    about = "Write generated bAbI questions of all 20 tasks, drawn like those of the released data, in its file format."
+    about = "Write generated bAbI questions of all 20 tasks, distributed as in the released data, in its file format."
     options = parse(Options, arguments, "rrn data babi", about)
     counts = {"train": options.train, "valid": options.valid, "test": options.test}
     from rrn.tasks.babi.data import write_babi

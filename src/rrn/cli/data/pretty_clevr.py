@@ -1,16 +1,15 @@
-"""rrn data pretty-clevr: scenes, their images, and pictures for papers."""
+"""rrn data pretty-clevr: scenes, their images, and figures."""
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from rrn.cli.options import parse, print_json
-from rrn.cli.progress import progress_bars
+from rrn.cli.options import parse, print_json, progress_bars
 from rrn.training.presets import Count, Range, Seed
 
 SHEET = 12
-"""Scenes on a contact sheet."""
+"""Number of scenes on a contact sheet."""
 EXAMPLE = 37
 """The scene of the test set on which "green, 3 jumps" leads to "plus", as in the paper's figure."""
 
@@ -18,26 +17,26 @@ EXAMPLE = 37
 @dataclass(frozen=True)
 class Options:
     out: Path = Path("data/pretty-clevr")
-    """The folder to write: train/, valid/ and test/ in it."""
+    """The folder to write, with train/, valid/ and test/."""
     train: Count = 100_000
-    """Scenes for training; each has 128 questions."""
+    """Training scenes; each has 128 questions."""
     valid: Count = 1_000
-    """Scenes for validation."""
+    """Validation scenes."""
     test: Count = 1_000
-    """Scenes for testing."""
+    """Test scenes."""
     seed: Seed = 0
     images: Annotated[int, Range(least=16, most=4096)] | None = None
-    """Also draw every scene as a PNG this many pixels wide (128 is usual)."""
+    """Also draw every scene as a PNG, this many pixels wide (usually 128)."""
     contact_sheet: Path | None = None
-    """Write no data: draw the first twelve scenes of the test set to this file (.png, .pdf, .svg)."""
+    """Write no data; draw the first twelve test scenes to this file (.png, .pdf, .svg)."""
     question: Path | None = None
-    """Write no data: draw the jumps of "green, 3 jumps" on a scene of the test set to this file."""
+    """Write no data; draw the jumps of "green, 3 jumps" on a test scene to this file."""
     json: bool = False
-    """Print what was written, as one JSON object, to standard output."""
+    """Print one JSON object to standard output."""
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(Options, arguments, "rrn data pretty-clevr", "Write the Pretty-CLEVR data set, or draw from it.")
+    options = parse(Options, arguments, "rrn data pretty-clevr", "Write the Pretty-CLEVR data set, or draw scenes.")
     counts = {"train": options.train, "valid": options.valid, "test": options.test}
     if options.contact_sheet or options.question:
         return _draw(options)

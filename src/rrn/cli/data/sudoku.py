@@ -1,4 +1,4 @@
-"""rrn data sudoku: puzzles made on the spot, hard ones, or the paper's sets from a file of puzzles."""
+"""rrn data sudoku: generated puzzles, hard puzzles, or the paper's sets from a file of puzzles."""
 
 import sys
 import time
@@ -8,66 +8,65 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rrn._compat import COMPILED
-from rrn.cli.options import parse, print_json
-from rrn.cli.progress import progress_bars
+from rrn.cli.options import parse, print_json, progress_bars
 from rrn.errors import DISTRIBUTION, command
 from rrn.training.presets import Count, Needs, Range, Seed
 
 if TYPE_CHECKING:
     import numpy as np
 
-ABOUT = """Write Sudokus and their solutions as arrays, with what made them beside them.
+ABOUT = """Write Sudokus and their solutions as arrays, with a sidecar file that records the settings.
 
-Without --pool, puzzles are generated: dug until minimal, proved to have one solution, then given extra digits. With
---pool, the paper's sets are made from a file of puzzles: it is split into training, validation and test first, so that
-no puzzle has a relative in another part; then each set gets samples for each of 0 to 17 extra givens.
+Without --pool, puzzles are generated: minimal puzzles with one solution, plus extra givens. With --pool, the paper's
+sets are made from a file of puzzles. The file is split into training, validation and test first, so that no puzzle has
+a relative in another part; then each set gets samples for each of 0 to 17 extra givens.
 
-With --hard, a file of puzzles that only search can solve: clues of generated puzzles are exchanged, one by one, for
-others that make them harder, as rated by the guesses of the exact solver. Each has one solution, and no spare clue."""
+With --hard, puzzles that need search: givens of generated puzzles are exchanged, one by one, for others that make them
+harder, measured in guesses of the exact solver. Each puzzle is minimal and has one solution."""
 DRAWN = 2000
-"""Generated puzzles whose guesses are drawn beside."""
+"""Number of generated puzzles in the figure of --hard."""
 
 
 @dataclass(frozen=True)
 class Options:
     out: Path | None = None
-    """The folder to write, data/sudoku if unset; with --hard the file, data/sudoku-hard.csv.gz if unset (.csv or
-    .csv.gz; a .json of the same name says what made it)."""
+    """The folder to write. Default: data/sudoku; with --hard a file, data/sudoku-hard.csv.gz (.csv or .csv.gz; its
+    settings go to a .json of the same name)."""
     seed: Seed = 0
-    """The same seed gives the same bytes, whatever the number of processes."""
+    """The same seed gives the same bytes for any number of processes."""
     processes: Annotated[int, Range(least=1, most=1024)] = 1
     count: Annotated[Count | None, Needs("pool", False)] = None
-    """Generated puzzles: 100,000 if unset, or 1,000 hard ones."""
+    """Number of puzzles. Default: 100,000 generated or 1,000 hard ones."""
     extra_givens: Annotated[
         tuple[int, int], Range(least=0, most=81, rising=True), Needs("pool", False), Needs("hard", False)
     ] = (0, 17)
-    """Generated: digits put back into a minimal puzzle, from the first number to the second."""
+    """Generated: least and greatest number of digits added to a minimal puzzle."""
     hard: Annotated[bool, Needs("pool", False)] = False
     """Search for hard puzzles."""
     least_guesses: Annotated[int, Range(least=1, most=1000), Needs("hard")] = 20
-    """Hard: guesses that every puzzle needs at least. Most need several times as many, and are the rarer for it."""
+    """Hard: the least number of guesses of a puzzle. Most need several times as many."""
     pool_avoid: Annotated[tuple[Path, ...], Needs("hard")] = ()
-    """Hard: files of puzzles kept for testing. None is made that is related to one of them."""
+    """Hard: files of puzzles for testing. No relative of them is generated."""
     figure: Annotated[Path | None, Needs("hard")] = None
-    """Hard: draw how many guesses they need (.png), beside generated puzzles."""
+    """Hard: draw the distribution of guesses, next to that of generated puzzles (.png)."""
     beside: Annotated[Path | None, Needs("figure")] = None
-    """Hard: draw those of this file of puzzles as well."""
+    """Hard: also draw the distribution of this file of puzzles."""
     pool: Path | None = None
-    """A file of puzzles (text or CSV, plain or gzip, with or without solutions) to make the paper's sets from."""
+    """A file of puzzles (text or CSV, plain or gzip, with or without solutions) for the paper's sets."""
     split_seed: Annotated[Seed | None, Needs("pool")] = None
-    """Pool: shuffle it before it is split. Unset: the first puzzles are for testing, the next for validation."""
+    """Pool: shuffle before the split. Default: the first puzzles are for testing, the next for validation."""
     test: Annotated[Count, Needs("pool")] = 10_000
-    """Pool: puzzles kept for testing."""
+    """Pool: number of puzzles for testing."""
     valid: Annotated[Count, Needs("pool")] = 1_000
-    """Pool: puzzles kept for validation."""
+    """Pool: number of puzzles for validation."""
     train_per_givens: Annotated[Count, Needs("pool")] = 10_000
-    """Pool: samples for training with each number of givens."""
+    """Pool: training samples with each number of givens."""
     valid_per_givens: Annotated[Count, Needs("pool")] = 1_000
     test_per_givens: Annotated[Count, Needs("pool")] = 1_000
     skip_bad: Annotated[bool, Needs("pool")] = False
-    """Pool: leave out, and name, what is not a puzzle with one solution. Otherwise nothing is written."""
+    """Pool: leave out puzzles without exactly one solution, and list them. Otherwise they are an error."""
     json: bool = False
-    """Print what was written, as one JSON object, to standard output."""
+    """Print one JSON object to standard output."""
 
 
 def main(arguments: list[str]) -> int:
@@ -106,7 +105,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _guesses_beside(options: Options) -> "dict[str, np.ndarray]":
-    """What is drawn beside the hard puzzles; read first, so that what is missing is missed before the search."""
+    """Guesses of generated puzzles and of --beside; read first, so that errors appear before the search."""
     import numpy as np
 
     from rrn.tasks.sudoku.exact import count_guesses, generate
