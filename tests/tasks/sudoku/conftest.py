@@ -8,7 +8,7 @@ import pytest
 
 import rrn._compat
 import rrn.tasks.sudoku.exact.integers
-from rrn.tasks.sudoku.exact import bitboards, generate
+from rrn.tasks.sudoku.exact import bitboards, generate, walks
 
 
 def _load(name: str, path: str) -> ModuleType:
@@ -20,7 +20,7 @@ def _load(name: str, path: str) -> ModuleType:
 
 @pytest.fixture(scope="session")
 def plain_bitboards() -> ModuleType:
-    """The bit masks as they load where numba is not installed."""
+    """The modules bitboards and walks (an attribute) as loaded without numba."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "numba", None)
         patch.setitem(sys.modules, "rrn._compat", _load("plain_compiled", rrn._compat.__file__))
@@ -30,6 +30,8 @@ def plain_bitboards() -> ModuleType:
             _load("plain_integers", rrn.tasks.sudoku.exact.integers.__file__),
         )
         module = _load("plain_bitboards", bitboards.__file__)
+        patch.setitem(sys.modules, "rrn.tasks.sudoku.exact.bitboards", module)
+        module.walks = _load("plain_walks", walks.__file__)
     assert isinstance(module.integers(1), list)
     return module
 

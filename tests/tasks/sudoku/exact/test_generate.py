@@ -135,15 +135,15 @@ def test_the_same_seed_gives_the_same_hard_puzzles_and_relatives_are_avoided(
     assert not np.isin(fingerprints(others[1]), fingerprints(related)).any()
 
 
-def test_plain_python_walks_the_same_way(plain_bitboards: ModuleType) -> None:
+def test_plain_python_walks_to_the_same_hard_puzzles(plain_bitboards: ModuleType) -> None:
     kept = []
-    for module in (exact.bitboards, plain_bitboards):
+    for module in (exact.walks, plain_bitboards.walks):
         puzzles, solutions = np.zeros((2, 2, 81), dtype=np.uint8)
-        count = module.harden(np.array([1, 2, 3, 4]), 1, puzzles, solutions)
+        count = module.walk_to_hard(np.array([1, 2, 3, 4]), 1, puzzles, solutions)
         kept.append((count, puzzles.tobytes(), solutions.tobytes()))
         assert count == 2
         assert solves(solutions, puzzles).all()
-        assert ((puzzles[0] == puzzles[1]) & (puzzles[0] > 0)).sum() <= exact.bitboards.MOST_IN_COMMON
+        assert ((puzzles[0] == puzzles[1]) & (puzzles[0] > 0)).sum() <= exact.walks.MOST_IN_COMMON
     assert kept[0] == kept[1]
 
 
@@ -168,12 +168,12 @@ def test_thin_puzzles_have_fewer_givens_than_any_generated_one() -> None:
     assert [len(part) for part in generate_few_givens(0, np.random.default_rng(0))] == [0, 0]
 
 
-def test_plain_python_thins_the_same_way(plain_bitboards: ModuleType) -> None:
-    """The compiled walk has its lengths compiled in, so the plain one goes as far: seconds, for one puzzle."""
+def test_plain_python_walks_to_the_same_puzzles_with_few_givens(plain_bitboards: ModuleType) -> None:
+    """The length of the walk is a compiled constant, so the plain walk is as long: seconds for one puzzle."""
     kept = []
-    for module in (exact.bitboards, plain_bitboards):
+    for module in (exact.walks, plain_bitboards.walks):
         puzzles, solutions = np.zeros((2, 1, 81), dtype=np.uint8)
-        module.thin(np.array([1, 2, 3, 4]), puzzles, solutions)
+        module.walk_to_few_givens(np.array([1, 2, 3, 4]), puzzles, solutions)
         assert solves(solutions, puzzles).all()
         kept.append((puzzles.tobytes(), solutions.tobytes()))
     assert kept[0] == kept[1]

@@ -1,6 +1,6 @@
-"""Sudoku solved and made exactly, without a network: data, proofs and "why not" rest on it.
+"""Exact solver and generator of Sudokus, without a network.
 
-The usual 9 × 9 is searched with bit masks (`bitboards`), Sudokus with other boxes as exact cover (`cover`).
+9 × 9 grids are searched with bit masks (`bitboards`, `walks`), other sizes as exact cover (`cover`).
 """
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 
 from rrn.constraints.search import MOST_PLACEMENTS
 from rrn.errors import InputError
-from rrn.tasks.sudoku.exact import bitboards, cover
+from rrn.tasks.sudoku.exact import bitboards, cover, walks
 from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, size_of
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 
@@ -18,9 +18,9 @@ from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 GENERATOR_VERSION = 2
 MOST_EXTRA_GIVENS = 50
 UNKNOWN = bitboards.UNKNOWN
-LEVEL, LEVEL_SPREAD, KEPT_PER_WALK = 1.2, 0.6, 8
-"""Walks towards hard puzzles aim at so many times the guesses asked for, in the middle; the standard deviation of the
-logarithm of that; and how many puzzles each walk, also one towards few givens, may give."""
+LEVEL, LEVEL_SPREAD, SAVED_PER_WALK = 1.2, 0.6, 8
+"""Walks to hard puzzles: median target as a multiple of the least guesses, standard deviation of its logarithm. Both
+walks: most puzzles of one walk."""
 
 
 def solve_exactly(
@@ -31,8 +31,8 @@ def solve_exactly(
     With the default limit a count of 0 is an impossible puzzle (its solution all zeros), 1 a unique solution, proved,
     and 2 more than one, of which the first found is returned. ``limit=1`` proves nothing but that one exists.
 
-    A search is given up, and the count `UNKNOWN`, after ``most_tries`` guesses (boxes other than 3 × 3: placements, of
-    which there may be 20,000 if nothing else is said, for large grids can be beyond any search).
+    After ``most_tries`` guesses the search ends with the count `UNKNOWN`. For boxes other than 3 × 3 these are
+    placements, at most 20,000 by default, because large grids can be intractable.
     """
     if box == USUAL:
         return _search(puzzles, limit, most_tries)[:2]
@@ -48,7 +48,7 @@ def count_solutions(puzzles: Any, limit: int = 2, *, box: Box = USUAL, most_trie
 
 
 def count_guesses(puzzles: Any) -> np.ndarray:
-    """How hard puzzles (n, 81) are to search: the guesses it takes to find the solution and prove it unique, (n,)."""
+    """The guesses that the search needs to find the solution of each puzzle (n, 81) and prove it unique: (n,)."""
     return _search(puzzles, 2, None)[2]
 
 
@@ -57,15 +57,14 @@ def generate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Puzzles and solutions, uint8 (count, 81) each; every puzzle has exactly one solution.
 
-    A puzzle is dug until no clue can be spared (21 to 28 are left, mostly; beyond 9 × 9 a few could be spared, where a
-    proof was given up), then gets back ``extra_givens`` of its solution's digits: as many as said, or, for a pair, a
-    number drawn uniformly from the first to the last. The same state of ``rng`` gives the same bytes, with numba and
-    without.
+    Puzzles are minimal: no given can be removed (mostly 21 to 28 are left; beyond 9 × 9 a few may be redundant where
+    a proof was not finished). Then ``extra_givens`` digits of the solution are added; for a pair, a number drawn
+    uniformly from it. The same state of ``rng`` gives the same bytes, with and without numba.
     """
     fewest, most = extra_givens if isinstance(extra_givens, tuple) else (extra_givens, extra_givens)
-    room = MOST_EXTRA_GIVENS if box == USUAL else size_of(box) ** 2
-    if not 0 <= fewest <= most <= room:
-        raise InputError(f"extra givens {extra_givens}: must be from 0 to {room}, the smaller first")
+    limit = MOST_EXTRA_GIVENS if box == USUAL else size_of(box) ** 2
+    if not 0 <= fewest <= most <= limit:
+        raise InputError(f"extra givens {extra_givens}: must be from 0 to {limit}, the smaller first")
     if box != USUAL:
         return cover.generate(count, box, rng, (fewest, most))
     seeds = rng.integers(1, 1 << 32, size=(count, 4), dtype=np.int64)
@@ -77,13 +76,12 @@ def generate(
 def generate_hard(
     count: int, rng: np.random.Generator, least_guesses: int = 20, avoid: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Minimal puzzles that need at least ``least_guesses``, as `count_guesses` counts them, and mostly far more.
+    """Minimal puzzles that need at least ``least_guesses`` (`count_guesses`), and mostly far more.
 
-    Returns puzzles and solutions, uint8 (count, 81) each, and their guesses (count,). Walks that exchange clues lead
-    from generated puzzles to hard ones (`bitboards.harden`), a few of each walk are kept, and no two of the solutions
-    are related by a symmetry, nor is one to the solutions whose `fingerprints` are in ``avoid``.
+    Returns puzzles and solutions, uint8 (count, 81) each, and their guesses (count,). `walks.walk_to_hard`
+    finds them. No two solutions are related by a symmetry, and none to a solution with a fingerprint in ``avoid``.
 
-    Without numba this takes hundreds of times as long, and gives the same bytes.
+    Without numba this takes hundreds of times as long and gives the same bytes.
     """
     if least_guesses < 1:
         raise InputError(f"least_guesses: expected at least 1, got {least_guesses}; generate() makes easier puzzles")
@@ -91,9 +89,9 @@ def generate_hard(
     (hard, solved), needed, number = np.zeros((2, count, 81), dtype=np.uint8), np.zeros(count, dtype=np.int64), 0
     while number < count:
         level = max(least_guesses, round(least_guesses * LEVEL * math.exp(LEVEL_SPREAD * rng.standard_normal())))
-        puzzles, solutions = np.zeros((2, KEPT_PER_WALK, 81), dtype=np.uint8)
-        kept = bitboards.harden(rng.integers(1, 1 << 32, size=4, dtype=np.int64), level, puzzles, solutions)
-        puzzles, solutions = random_symmetry(puzzles[:kept], solutions[:kept], rng)
+        puzzles, solutions = np.zeros((2, SAVED_PER_WALK, 81), dtype=np.uint8)
+        saved = walks.walk_to_hard(rng.integers(1, 1 << 32, size=4, dtype=np.int64), level, puzzles, solutions)
+        puzzles, solutions = random_symmetry(puzzles[:saved], solutions[:saved], rng)
         for row, guesses in enumerate(count_guesses(puzzles)):
             grid = int(fingerprints(solutions[row])[0])
             if number < count and guesses >= least_guesses and grid not in taken:
@@ -106,14 +104,14 @@ def generate_hard(
 def generate_few_givens(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Minimal puzzles with few givens, some 20 where `generate` leaves 24, and their solutions, uint8 (count, 81) each.
 
-    Walks that exchange clues lead to them (`bitboards.thin`); those of one walk, eight, are related.
-    A hundred per second and core; without numba hundreds of times slower, with the same bytes.
+    `walks.walk_to_few_givens` finds them; the eight puzzles of one walk are related. About a hundred per second and
+    core; without numba hundreds of times slower, with the same bytes.
     """
-    walks = -(-count // KEPT_PER_WALK)
-    puzzles, solutions = np.zeros((2, walks, KEPT_PER_WALK, 81), dtype=np.uint8)
-    for walk, seed in enumerate(rng.integers(1, 1 << 32, size=(walks, 4), dtype=np.int64)):
-        bitboards.thin(seed, puzzles[walk], solutions[walk])
-    order = rng.permutation(walks * KEPT_PER_WALK)[:count]
+    number = -(-count // SAVED_PER_WALK)
+    puzzles, solutions = np.zeros((2, number, SAVED_PER_WALK, 81), dtype=np.uint8)
+    for walk, seed in enumerate(rng.integers(1, 1 << 32, size=(number, 4), dtype=np.int64)):
+        walks.walk_to_few_givens(seed, puzzles[walk], solutions[walk])
+    order = rng.permutation(number * SAVED_PER_WALK)[:count]
     return random_symmetry(puzzles.reshape(-1, 81)[order], solutions.reshape(-1, 81)[order], rng)
 
 

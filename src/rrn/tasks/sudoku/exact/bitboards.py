@@ -1,12 +1,11 @@
-"""The usual Sudoku, 9 x 9, searched with bit masks: compiled where numba is installed, plain Python where it is not.
+"""Search on 9 x 9 Sudokus with bit masks, compiled if numba is installed and plain Python otherwise.
 
-Both run this same source and give the same bytes: see `rrn.tasks.sudoku.exact.integers`.
+Both run the same source and give the same bytes: see `rrn.tasks.sudoku.exact.integers`.
 
 The representation: for each digit d and each band b of three rows, ``candidates[3 * d + b]`` has 27 bits, one per cell
-of the band (bit 9 * row + column), set while the digit is still possible there. In these masks a digit's places in a
-band, seen as 3 rows x 3 boxes, must contain a permutation, and its places in a stack, seen as 3 bands x 3 columns,
-as well. Whatever lies outside every permutation is removed: all hidden singles and all locked candidates in one
-table of 512 entries.
+of the band (bit 9 * row + column), set while the digit is possible there. The cells of a digit in a band, as 3 rows x
+3 boxes, must contain a permutation, and so must its cells in a stack, as 3 bands x 3 columns. Bits outside every
+permutation are removed: one table of 512 entries finds all hidden singles and locked candidates.
 """
 
 from itertools import permutations
@@ -24,32 +23,23 @@ COLUMN = 1 | 1 << 9 | 1 << 18
 CONTRADICTION, SOLVED, OPEN = 0, 1, 2
 
 
-def _within_permutations(places: int) -> int:
-    """Of 3 x 3 bits those that belong to a permutation made of them."""
-    kept = 0
+def _within_permutations(bits: int) -> int:
+    """The bits of a 3 x 3 mask that belong to a permutation within it."""
+    found = 0
     for columns in permutations(range(3)):
         chosen = sum(1 << 3 * row + column for row, column in enumerate(columns))
-        if chosen & places == chosen:
-            kept |= chosen
-    return kept
+        if chosen & bits == chosen:
+            found |= chosen
+    return found
 
 
 BOXES_OF_ROW = table([sum(1 << box for box in range(3) if row >> 3 * box & 7) for row in range(512)])
-"""Which of the three boxes a row of nine bits has bits in."""
-WITHIN_PERMUTATIONS = table([_within_permutations(places) for places in range(512)])
+"""The boxes, of three, in which a row of nine bits has bits."""
+WITHIN_PERMUTATIONS = table([_within_permutations(bits) for bits in range(512)])
 CELLS_OF_MINIROWS = table([sum(7 << 3 * row for row in range(9) if rows >> row & 1) for rows in range(512)])
-"""The 27 bits of a band below the 9 bits of its rows x boxes."""
+"""The 27 bits of a band for each mask of its 9 rows x boxes."""
 SINGLE_IN_ROW = table([row if row.bit_count() == 1 else 0 for row in range(512)])
 FIRST_BOX = np.array([0, 1, 2, 9, 10, 11, 18, 19, 20])
-
-STARTS, PATIENCE, MOST_IN_COMMON = 30, 3000, 16
-RUNS, REMEMBERED, SOLUTIONS_SEEN, ATTEMPTS = 4, 8, 64, 16
-"""Of the walk towards hard puzzles: generated ones to start from, steps tried in vain, givens that two kept ones may
-share; searches that rate a puzzle, and how many of them its rating remembers; solutions seen of a puzzle that lacks a
-clue, and candidates of them tried in its place."""
-
-THINNING, KEPT_EVERY = 100, 20
-"""Of the walk towards few givens: steps before the first puzzle is kept, and from one to the next."""
 
 GUESSES = 81 * 29
 STACK = GUESSES + 1
@@ -57,18 +47,18 @@ STACK = GUESSES + 1
 
 @compiled
 def _work() -> tuple[Any, Any, Any, Any, Any]:
-    """What a search works on: candidates, those last settled, the stack of open guesses, the random numbers' state; and
-    the first solution it found.
+    """The arrays of a search: candidates, candidates last settled, stack of open guesses, state of the random numbers,
+    first solution.
 
-    The stack has 29 places for each of the 81 guesses that can be open at once: candidates before it, digit, cell; and
-    a last one in which all guesses made are counted.
+    The stack has 29 entries for each of at most 81 open guesses: the candidates before it, digit, cell. Its last entry
+    counts all guesses.
     """
     return integers(27), integers(27), integers(STACK), integers(4), integers(81)
 
 
 @compiled
 def _settle_digit(top: int, middle: int, bottom: int) -> tuple[int, int, int]:
-    """Remove one digit's places outside every permutation until nothing moves; (0, 0, 0) if none is left."""
+    """Remove the cells of one digit outside every permutation until nothing changes; (0, 0, 0) if none is left."""
     while True:
         rows = BOXES_OF_ROW[top & ROW] | BOXES_OF_ROW[top >> 9 & ROW] << 3 | BOXES_OF_ROW[top >> 18] << 6
         top &= CELLS_OF_MINIROWS[WITHIN_PERMUTATIONS[rows]]
@@ -104,13 +94,13 @@ def _singles(band: int) -> int:
 
 @compiled
 def _propagate(candidates: Any, settled: Any) -> int:
-    """Hidden singles, locked candidates and naked singles until nothing moves.
+    """Apply hidden singles, locked candidates and naked singles until nothing changes.
 
-    ``settled`` holds for each digit the candidates `_settle_digit` last left behind, so that only digits that have
-    lost some since are looked at again.
+    ``settled`` holds the candidates of each digit after its last `_settle_digit`; only digits with fewer candidates
+    since then are processed again.
 
-    SOLVED is sound without a look at the rules: each digit has a place in each row, column and box, or it would be a
-    contradiction, and 81 candidates, one per cell, cannot be more than one for each.
+    SOLVED needs no check of the rules: each digit has a cell in each row, column and box, otherwise it is a
+    contradiction, and 81 candidates, one per cell, leave no second one.
     """
     while True:
         moved = True
@@ -145,15 +135,15 @@ def _propagate(candidates: Any, settled: Any) -> int:
                 continue
             naked = once & ~twice
             for index in range(band, 27, 3):
-                places = candidates[index]
-                alone = places & naked
+                cells = candidates[index]
+                alone = cells & naked
                 if alone == 0:
                     continue
                 for row in (ROW, ROW << 9, ROW << 18):
-                    if alone & row and alone & row != places & row:
-                        places = places & ~row | alone & row
+                    if alone & row and alone & row != cells & row:
+                        cells = cells & ~row | alone & row
                         moved = True
-                candidates[index] = places
+                candidates[index] = cells
         if filled == 3:
             return SOLVED
         if not moved:
@@ -162,19 +152,19 @@ def _propagate(candidates: Any, settled: Any) -> int:
 
 @compiled
 def _choose(candidates: Any, random: Any, at_random: bool) -> tuple[int, int]:
-    """Where to guess: (index into candidates, bit) of a digit in a cell with the fewest candidates left.
+    """The next guess: (index into candidates, bit) of a digit in a cell with the fewest candidates.
 
-    The first such cell and its lowest digit, or any of them and any digit when ``at_random``.
+    The first such cell and its lowest digit; a random cell and digit if ``at_random``.
     """
     best_band, best_cells, best_size = 0, 0, 5
     for band in range(3):
         once = twice = thrice = four_times = 0
         for index in range(band, 27, 3):
-            places = candidates[index]
-            four_times |= thrice & places
-            thrice |= twice & places
-            twice |= once & places
-            once |= places
+            bits = candidates[index]
+            four_times |= thrice & bits
+            thrice |= twice & bits
+            twice |= once & bits
+            once |= bits
         if twice & ~thrice:
             size, cells = 2, twice & ~thrice
         elif thrice & ~four_times:
@@ -196,11 +186,11 @@ def _choose(candidates: Any, random: Any, at_random: bool) -> tuple[int, int]:
 
 
 @compiled
-def _search(work: Any, tally: Any, limit: int, most_guesses: int, at_random: bool) -> int:
+def search(work: Any, tally: Any, limit: int, most_guesses: int, at_random: bool) -> int:
     """The number of solutions of the candidates in ``work``, counted up to ``limit``.
 
-    UNKNOWN if ``most_guesses`` were made and did not suffice. ``tally`` is empty, or counts for each of the 729
-    candidates the solutions it is part of.
+    UNKNOWN after ``most_guesses`` guesses. ``tally`` is empty, or counts the solutions with each of the 729
+    candidates.
     """
     candidates, settled, stack, random, solution = work
     depth = count = 0
@@ -247,17 +237,17 @@ def _search(work: Any, tally: Any, limit: int, most_guesses: int, at_random: boo
 
 
 @compiled
-def _load(grid: Any, candidates: Any) -> None:
-    """The candidates the givens of a grid leave, seen only along rows and in the cells themselves."""
+def load(grid: Any, candidates: Any) -> None:
+    """Set the candidates that the givens of a grid leave in their rows and cells."""
     for band in range(3):
         empty = BAND
         for index in range(band, 27, 3):
             candidates[index] = 0
-        for place in range(27):
-            digit = grid[27 * band + place]
+        for cell in range(27):
+            digit = grid[27 * band + cell]
             if digit:
-                candidates[3 * (digit - 1) + band] |= 1 << place
-                empty &= ~(1 << place)
+                candidates[3 * (digit - 1) + band] |= 1 << cell
+                empty &= ~(1 << cell)
         for index in range(band, 27, 3):
             given = candidates[index]
             free = empty
@@ -268,27 +258,27 @@ def _load(grid: Any, candidates: Any) -> None:
 
 
 @compiled
-def _count(grid: Any, limit: int, at_random: bool, work: Any) -> int:
+def count(grid: Any, limit: int, at_random: bool, work: Any) -> int:
     """The number of solutions of a grid, counted up to ``limit``."""
-    _load(grid, work[0])
-    return _search(work, integers(0), limit, UNLIMITED, at_random)
+    load(grid, work[0])
+    return search(work, integers(0), limit, UNLIMITED, at_random)
 
 
 @compiled
 def _fill(grid: Any, work: Any) -> None:
-    """A random solved grid: the three boxes on the diagonal drawn, the rest found by a search with random guesses."""
+    """Fill a grid at random: draw the three boxes on the diagonal, then search with random guesses."""
     grid[:] = 0
     for box in range(3):
         digits = np.arange(1, 10)
         shuffle(digits, 0, 9, work[3])
         grid[FIRST_BOX + 30 * box] = digits
-    _count(grid, 1, True, work)
+    count(grid, 1, True, work)
     grid[:] = work[4]
 
 
 @compiled
-def _dig(puzzle: Any, order: Any, work: Any) -> None:
-    """Remove each clue, in this order, if no other solution appears with another digit in its place."""
+def dig(puzzle: Any, order: Any, work: Any) -> None:
+    """Remove each given, in this order, unless another digit in its cell allows a second solution."""
     nothing = integers(0)
     for step in range(81):
         cell = int(order[step])
@@ -296,16 +286,16 @@ def _dig(puzzle: Any, order: Any, work: Any) -> None:
         if digit == 0:
             continue
         puzzle[cell] = 0
-        _load(puzzle, work[0])
+        load(puzzle, work[0])
         work[0][3 * (digit - 1) + cell // 27] &= ~(1 << cell % 27)
-        if _search(work, nothing, 1, UNLIMITED, False):
+        if search(work, nothing, 1, UNLIMITED, False):
             puzzle[cell] = digit
 
 
 @compiled
-def _begin(seed: Any) -> tuple[Any, Any]:
-    """What a search works on, its random numbers begun with a seed, four words of 32 bits, not all zero; and the cells
-    in order."""
+def start_work(seed: Any) -> tuple[Any, Any]:
+    """The arrays of a search, its random numbers seeded with four words of 32 bits, not all zero; and the cells in
+    order."""
     work = _work()
     for word in range(4):
         work[3][word] = int(seed[word])
@@ -313,23 +303,23 @@ def _begin(seed: Any) -> tuple[Any, Any]:
 
 
 @compiled
-def _make(order: Any, work: Any) -> tuple[Any, Any]:
-    """A random solved grid, and a minimal puzzle of it; ``order`` is shuffled."""
+def make_puzzle(order: Any, work: Any) -> tuple[Any, Any]:
+    """A random solved grid and a minimal puzzle of it; shuffles ``order``."""
     solution = np.zeros(81, np.int64)
     _fill(solution, work)
     puzzle = solution.copy()
     shuffle(order, 0, 81, work[3])
-    _dig(puzzle, order, work)
+    dig(puzzle, order, work)
     return solution, puzzle
 
 
 @compiled
 def solve_all(puzzles: Any, limit: int, most_guesses: int, solutions: Any, counts: Any, guesses: Any) -> None:
-    """For each puzzle (n, 81) the number of solutions, up to ``limit``, the first one found, and the guesses made."""
+    """Write for each puzzle (n, 81) the number of solutions up to ``limit``, the first one, and the guesses."""
     work, nothing = _work(), integers(0)
     for number in range(len(puzzles)):
-        _load(puzzles[number], work[0])
-        counts[number] = _search(work, nothing, limit, most_guesses, False)
+        load(puzzles[number], work[0])
+        counts[number] = search(work, nothing, limit, most_guesses, False)
         guesses[number] = work[2][GUESSES]
         if counts[number] > 0:
             solutions[number, :] = work[4]
@@ -337,137 +327,13 @@ def solve_all(puzzles: Any, limit: int, most_guesses: int, solutions: Any, count
 
 @compiled
 def generate_all(seeds: Any, fewest_extra: int, most_extra: int, puzzles: Any, solutions: Any) -> None:
-    """One minimal puzzle with extra givens for each seed (n, 4)."""
+    """Write one minimal puzzle with extra givens for each seed (n, 4)."""
     for number in range(len(seeds)):
-        work, order = _begin(seeds[number])
-        grid, puzzle = _make(order, work)
+        work, order = start_work(seeds[number])
+        grid, puzzle = make_puzzle(order, work)
         extra = fewest_extra + draw(work[3], most_extra - fewest_extra + 1)
         shuffle(order, 0, 81, work[3])
         back = order[puzzle[order] == 0][:extra]
         puzzle[back] = grid[back]
         puzzles[number, :] = puzzle
         solutions[number, :] = grid
-
-
-@compiled
-def _rate(puzzle: Any, enough: int, most: int, work: Any) -> int:
-    """How hard a puzzle is: guesses of RUNS searches that guess at random, together, each counted up to ``most``.
-
-    -1 as soon as it is clear that there is more than one solution, or that ``enough`` will hardly be reached.
-    """
-    total = 0
-    for run in range(1, RUNS + 1):
-        if _count(puzzle, 2, True, work) != 1:
-            return -1
-        total += min(work[2][GUESSES], most)
-        if 2 * RUNS * total < run * enough or (run == RUNS and total < enough):
-            return -1
-    return total
-
-
-@compiled
-def _most_in_common(puzzle: Any, others: Any, count: int) -> int:
-    """The most givens that a puzzle shares with one of the first ``count`` others (n, 81)."""
-    most = 0
-    for other in range(count):
-        most = max(most, int(np.sum((puzzle > 0) & (puzzle == others[other]))))
-    return most
-
-
-@compiled
-def _decisive(puzzle: Any, work: Any) -> Any:
-    """What may decide for one solution of a puzzle that has many: candidates in only one of those seen."""
-    tally = np.zeros(729, np.int64)
-    _load(puzzle, work[0])
-    _search(work, tally, SOLUTIONS_SEEN, UNLIMITED, True)
-    return np.flatnonzero(tally == 1)
-
-
-@compiled
-def harden(seed: Any, level: int, puzzles: Any, solutions: Any) -> int:
-    """A walk among minimal puzzles towards those that need ``level`` guesses; returns how many it put into ``puzzles``.
-
-    It begins at the hardest of STARTS generated ones. A step removes a clue and adds one that leaves a single solution,
-    mostly another one than before; it is taken if the puzzle is then as hard as before, or as the level. Puzzles as
-    hard as the level are kept, if they have few givens in common with those kept before. The walk ends when ``puzzles``
-    (most, 81) is full, or after PATIENCE steps were tried since one was kept.
-    """
-    work, order = _begin(seed)
-    random, current, rating = work[3], np.zeros(81, np.int64), -1
-    for _ in range(STARTS):
-        _, puzzle = _make(order, work)
-        started = _rate(puzzle, rating + 1, UNLIMITED, work)
-        if started > rating:
-            rating, current = started, puzzle
-
-    kept = tried = 0
-    while kept < len(puzzles) and tried < PATIENCE:
-        base = current.copy()
-        shuffle(order, 0, 81, random)
-        base[order[base[order] > 0][0]] = 0
-        lone = _decisive(base, work)
-        lone = lone[current[lone // 9] != lone % 9 + 1]
-
-        # A rating can be too good by luck, and nothing would ever reach it: so it is averaged with new runs.
-        _count(current, 2, True, work)
-        rating += (RUNS * work[2][GUESSES] - rating) // REMEMBERED
-        enough, most = min(RUNS * level, rating), 2 * max(rating // RUNS, STARTS)
-        tried += 1
-        for attempt in range(min(ATTEMPTS, len(lone))):
-            tried += 1
-            chosen = attempt + draw(random, len(lone) - attempt)
-            candidate = lone[chosen]
-            lone[chosen] = lone[attempt]
-            puzzle = base.copy()
-            puzzle[candidate // 9] = candidate % 9 + 1
-            rated = _rate(puzzle, enough, most, work)
-            if rated < 0:
-                continue
-            rating = rated
-            _dig(puzzle, order, work)
-            current = puzzle
-            if (
-                rating >= RUNS * level
-                and _most_in_common(current, puzzles, kept) <= MOST_IN_COMMON
-                and _rate(current, RUNS * level, 2 * level, work) > 0
-            ):
-                puzzles[kept, :] = current
-                solutions[kept, :] = work[4]
-                kept += 1
-                tried = 0
-            break
-    return kept
-
-
-@compiled
-def thin(seed: Any, puzzles: Any, solutions: Any) -> None:
-    """A walk among minimal puzzles towards those with few givens; fills ``puzzles`` and ``solutions`` (n, 81).
-
-    A step removes two clues, adds one or two that leave a single solution, and takes away what can then be spared; it
-    is taken if there are no more givens than before. The first puzzle is kept after THINNING steps, further ones after
-    every KEPT_EVERY.
-    """
-    work, order = _begin(seed)
-    solution, current = _make(order, work)
-    for step in range(1, THINNING + KEPT_EVERY * (len(puzzles) - 1) + 1):
-        shuffle(order, 0, 81, work[3])
-        puzzle, clues = current.copy(), order[current[order] > 0]
-        puzzle[clues[:2]] = 0
-        ways = 2
-        for _ in range(2):
-            if ways > 1:
-                lone = _decisive(puzzle, work)
-                if len(lone):
-                    candidate = lone[draw(work[3], len(lone))]
-                    puzzle[candidate // 9] = candidate % 9 + 1
-                    ways = _count(puzzle, 2, False, work)
-        if ways == 1:
-            found = work[4].copy()
-            _dig(puzzle, order, work)
-            if np.count_nonzero(puzzle) <= len(clues):
-                current = puzzle
-                solution[:] = found
-        since = step - THINNING
-        if since >= 0 and since % KEPT_EVERY == 0:
-            puzzles[since // KEPT_EVERY, :] = current
-            solutions[since // KEPT_EVERY, :] = solution

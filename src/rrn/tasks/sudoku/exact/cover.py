@@ -1,8 +1,8 @@
-"""Sudoku of any box as exact cover: slower than bit masks, but for every size.
+"""Sudoku with boxes of any size as exact cover: slower than bit masks.
 
 Each of n³ candidates (row, column, digit) belongs to 4 of 4 · n² groups of n candidates; a solution is a choice of
-candidates with exactly one in every group. Larger grids can be beyond any search, so one is given up after so many
-placements.
+candidates with exactly one in every group. Large grids can be intractable, so the number of
+placements is limited.
 """
 
 from functools import cache
@@ -21,7 +21,7 @@ def _cover(box: Box) -> Cover:
 
 def solve(grid: np.ndarray, box: Box, limit: int, most_placements: int) -> tuple[np.ndarray, int]:
     """The first solution of a grid (n²,), zeros if there is none, and how many there are, counted up to ``limit``;
-    UNKNOWN if the search was given up."""
+    UNKNOWN if the search was not finished."""
     cells = np.flatnonzero(grid)
     givens = cells * size_of(box) + grid[cells].astype(np.int64) - 1
     true, count = search(_cover(box), givens, limit=limit, most_placements=most_placements)
@@ -39,7 +39,7 @@ def generate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Puzzles and solutions, uint8 (count, n²) each, with a number of extra givens from the first to the second.
 
-    Cells of a random grid are emptied in random order wherever the solution is proved to stay the only one.
+    Cells of a random grid are emptied in random order if the solution provably stays unique.
     """
     fewest, most = extra_givens
     puzzles, solutions = np.zeros((2, count, size_of(box) ** 2), np.uint8)

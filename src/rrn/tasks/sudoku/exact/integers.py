@@ -1,7 +1,7 @@
-"""Whole numbers that are the same everywhere, with numba and without: work arrays, bits, random numbers, hashes.
+"""Integer arithmetic with the same results with and without numba: work arrays, bits, random numbers, hashes.
 
-Inner loops have arithmetic that stays below 2^63, on flat arrays (numpy arrays when compiled, lists when not, which
-are faster to index in plain Python).
+Values stay below 2^63. Work arrays are flat: numpy arrays if compiled, otherwise lists, which plain Python indexes
+faster.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ UNLIMITED = 1 << 62
 
 
 def table(values: list[int]) -> Any:
-    """Numbers that compiled loops look up."""
+    """A lookup table for compiled loops."""
     return np.array(values, dtype=np.int64) if COMPILED else values
 
 
@@ -28,7 +28,7 @@ def _listed_integers(count: int) -> Any:
 
 
 integers = _compiled_integers if COMPILED else _listed_integers
-"""So many zeros."""
+"""A work array of ``count`` zeros."""
 
 
 @compiled
