@@ -1,4 +1,4 @@
-"""For those who want no training loop: `RRNClassifier` and `RRNRegressor`, with the manners of scikit-learn estimators.
+"""The common part of `RRNClassifier` and `RRNRegressor`, estimators with the interface of scikit-learn.
 
 >>> from rrn import RRNClassifier
 >>> classifier = RRNClassifier(hidden=32, steps=8).fit(graphs, labels)  # doctest: +SKIP
@@ -7,9 +7,10 @@
 scikit-learn itself is not needed; where it is installed, ``clone``, ``cross_val_score`` and ``GridSearchCV`` work.
 """
 
-import copy
+import hashlib
 import json
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -18,35 +19,36 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import Tensor
+from torch import Tensor, nn
 
 import rrn
 from rrn.errors import InputError, blaming, shorten
 from rrn.estimators.samples import (
-    Asked,
+    LabelLevel,
     Sample,
     as_arrays,
+    infer_level,
     join,
     read_samples,
     read_weights,
-    shaped,
-    what_is_asked,
+    reshape_labels,
     widths,
 )
 from rrn.graphs import Aggregate
 from rrn.io.files import read_bytes, write_json
-from rrn.network import RRN
+from rrn.network import RRN, Prepared
 from rrn.nn.losses import every_step, known, last_step
+from rrn.training.loop import Loop, Objective, learning_rate
 
 FILE = "estimator.json"
 MOST_BYTES = 64 << 20
+BUDGET = frozenset({"epochs", "minutes", "predict_steps", "device", "progress", "warm_start"})
+"""Parameters in which a resumed `fit` may differ from the one it continues."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _Estimator(ABC):
-    """What `RRNClassifier` and `RRNRegressor` share: all but what labels are."""
+    """Everything but the meaning of labels, which a subclass defines."""
 
     hidden: int = 64
     steps: int = 8
@@ -67,11 +69,12 @@ class _Estimator(ABC):
     warm_start: bool = False
     node_attribute: str = "x"
     edge_attribute: str | None = None
-    seed: int = 0
+    minutes: float | None = None
+    random_state: int | None = 0
     device: str = "cpu"
     progress: bool = True
 
-    _several: ClassVar[bool] = False
+    _multi_output: ClassVar[bool] = False
     """Whether one label may be several numbers."""
 
     @staticmethod
@@ -79,26 +82,26 @@ class _Estimator(ABC):
     def _criterion(outputs: Tensor, targets: Tensor, /) -> Tensor: ...
 
     @abstractmethod
-    def _learn_labels(self, samples: list[Sample], arrays: list[np.ndarray], weights: list[Tensor]) -> list[Tensor]:
-        """Targets of all samples; sets what is known of labels from now on."""
+    def _encode_labels(self, samples: list[Sample], arrays: list[np.ndarray], weights: list[Tensor]) -> list[Tensor]:
+        """Targets of all samples. Sets the attributes that decode outputs into labels."""
 
     @abstractmethod
     def _width(self) -> int:
-        """Outputs per answer."""
+        """Outputs per label."""
 
     @abstractmethod
-    def _figure(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
-        """What is shown of answers to graphs that were kept apart."""
+    def _validation_figures(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
+        """Figures on held-out graphs, besides the loss."""
 
     @abstractmethod
     def _fitted(self) -> dict[str, Any]:
-        """What is known of labels, as JSON."""
+        """The attributes that decode outputs into labels, as JSON."""
 
     @abstractmethod
     def _restore(self, fitted: dict[str, Any]) -> None:
         """What `_fitted` wrote."""
 
-    # The manners of scikit-learn.
+    # The interface of scikit-learn.
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -126,41 +129,77 @@ class _Estimator(ABC):
 
     # Training.
 
-    def fit(self, graphs: Sequence[Any], labels: Sequence[Any], sample_weight: Sequence[Any] | None = None) -> Self:
+    def fit(
+        self,
+        graphs: Sequence[Any],
+        labels: Sequence[Any],
+        sample_weight: Sequence[Any] | None = None,
+        *,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
         """Train on graphs and their labels.
 
-        ``sample_weight`` is how much each graph counts: one number per graph, or one array per graph of a number per
-        label. With ``warm_start`` training goes on from the network that is there, else it starts with a new one.
+        ``sample_weight`` is one number per graph, or one array per graph with a number per label. With ``warm_start``
+        training continues with the present network, otherwise it starts with a new one. ``checkpoint`` is a folder for
+        checkpoints; the same call after an interruption resumes from the newest, with the same result.
         """
         self._check_settings()
+        if checkpoint is not None and self.random_state is None:
+            raise InputError("checkpoint: expected an integer random_state, so that training can resume; got None")
         samples = self._read(graphs)
         if not samples:
             raise InputError("graphs: expected at least one, got none")
         arrays = as_arrays(labels, samples)
-        going_on = self.warm_start and hasattr(self, "network_")
-        if not going_on:
-            seen = what_is_asked(arrays, samples, self._several)
-            self.readout_: Asked = seen if self.readout == "auto" else self.readout
+        continues = self.warm_start and hasattr(self, "network_")
+        if not continues:
+            inferred = infer_level(arrays, samples, self._multi_output)
+            self.readout_: LabelLevel = inferred if self.readout == "auto" else self.readout
             self.types_ = samples[0].types
             self.history_: list[dict[str, float]] = []
         if self.dropout and self.readout_ != "edge" and not self.readout_layers:
-            raise InputError("dropout: it is in the ReLU layers of the readout; give it some with readout_layers=1")
+            raise InputError("dropout: it is in the ReLU layers of the readout; add one with readout_layers=1")
         weights = read_weights(sample_weight, samples, self.readout_)
-        targets = self._learn_labels(samples, arrays, weights)
+        targets = self._encode_labels(samples, arrays, weights)
         weights = self._weigh(targets, weights)
-        training, validation = self._split(targets)
+        seed = int(np.random.default_rng().integers(2**31)) if self.random_state is None else self.random_state
+        training, validation = self._split(targets, seed)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+            torch.manual_seed(seed)
             with torch.device("cpu"):
                 network = self._new_network(samples[0])
-            if not going_on:
+            if not continues:
                 self.network_ = network.to(self.device)
             elif network.settings != self.network_.settings:
                 changed = [f"{k}={v}" for k, v in network.settings.items() if v != self.network_.settings[k]]
                 raise InputError(f"warm_start: the network was not made for {', '.join(changed)}; fit a new one")
-            self._train(samples, targets, weights, training, validation)
+            objective = _GraphObjective(self, samples, targets, weights, training, validation, seed)
+            self._train(objective, None if checkpoint is None else Path(checkpoint))
         self.network_.eval()
         return self
+
+    def _train(self, objective: "_GraphObjective", folder: Path | None) -> None:
+        callbacks = []
+        if self.progress and sys.stderr is not None and sys.stderr.isatty():
+            from rrn.training.display import Display
+
+            callbacks = [Display("training", self.batch_size)]
+        Loop(
+            network=self.network_,
+            objective=objective,
+            optimizer=torch.optim.AdamW(self.network_.parameters(), lr=self.lr, weight_decay=self.weight_decay),
+            rate=lambda update, progress: learning_rate(self.lr, update, progress),
+            updates=objective.updates_per_epoch * self.epochs,
+            minutes=self.minutes,
+            validate_every=objective.updates_per_epoch,
+            patience=self.patience if objective.validation else None,
+            keep_best=True,
+            folder=folder,
+            settings={} if folder is None else objective.settings(),
+            budget=BUDGET,
+            folder_flag="checkpoint folder",
+            remedy=f"Use a lower lr (now {self.lr:g}), or scale the features to a spread of about 1.",
+            callbacks=callbacks,
+        ).fit()
 
     def _new_network(self, sample: Sample) -> RRN:
         features, edge_features = widths(sample)
@@ -177,107 +216,43 @@ class _Estimator(ABC):
             dropout=self.dropout,
         )
 
-    def _worth(self, targets: list[Tensor]) -> list[Tensor]:
-        """How much each target counts, whatever its graph."""
+    def _target_weights(self, targets: list[Tensor]) -> list[Tensor]:
+        """The weight of each target by its class."""
         return [target.new_ones(len(target), dtype=torch.float32) for target in targets]
 
     def _weigh(self, targets: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
-        """How much each answer counts: 1 in the mean, so that weights do not change the learning rate."""
-        both = [weight * worth for weight, worth in zip(weights, self._worth(targets), strict=True)]
+        """The weight of each target. The mean is 1, so that weights do not change the learning rate."""
+        both = [weight * other for weight, other in zip(weights, self._target_weights(targets), strict=True)]
         mean = torch.cat(both)[_any_known(torch.cat(targets))].mean()
         return [each / mean for each in both]
 
-    def _split(self, targets: list[Tensor]) -> tuple[np.ndarray, list[int]]:
-        order = np.random.default_rng(self.seed).permutation(len(targets))
-        kept_apart = round(self.validation_fraction * len(targets)) if self.validation_fraction else 0
-        if self.validation_fraction and not 0 < kept_apart < len(targets):
+    def _split(self, targets: list[Tensor], seed: int) -> tuple[np.ndarray, list[int]]:
+        """The graphs to train on and those to validate on."""
+        order = np.random.default_rng(seed).permutation(len(targets))
+        held_out = round(self.validation_fraction * len(targets)) if self.validation_fraction else 0
+        if self.validation_fraction and not 0 < held_out < len(targets):
             raise InputError(
                 f"validation_fraction: {self.validation_fraction} of {len(targets)} graphs leaves none to "
-                f"{'validate' if kept_apart == 0 else 'train'} on; give more graphs, or validation_fraction=0"
+                f"{'validate' if held_out == 0 else 'train'} on; give more graphs, or validation_fraction=0"
             )
-        training, validation = order[kept_apart:], order[:kept_apart].tolist()
+        training, validation = order[held_out:], order[:held_out].tolist()
         for name, rows in (("train on", training.tolist()), ("validate on", validation)):
             if rows and not any(known(targets[row]).any() for row in rows):
                 raise InputError(f"labels: none is known of the {len(rows)} graphs to {name}")
         return training, validation
 
-    def _train(
-        self,
-        samples: list[Sample],
-        targets: list[Tensor],
-        weights: list[Tensor],
-        training: np.ndarray,
-        validation: list[int],
-    ) -> None:
-        network, rng = self.network_, np.random.default_rng([self.seed, 1])
-        optimizer = torch.optim.AdamW(network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
-        updates = math.ceil(len(training) / self.batch_size) * self.epochs
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates)
-        best, best_weights, since = math.inf, network.state_dict(), 0
-        console = Console(stderr=True)
-        columns = (TextColumn("training"), BarColumn(), TextColumn("{task.fields[status]}"), TimeRemainingColumn())
-        with Progress(*columns, console=console, disable=not (self.progress and console.is_terminal)) as bar:
-            line = bar.add_task("", total=self.epochs, status="")
-            for _ in range(self.epochs):
-                network.train()
-                losses = []
-                shuffled = rng.permutation(training)
-                for low in range(0, len(shuffled), self.batch_size):
-                    rows = shuffled[low : low + self.batch_size].tolist()
-                    loss = self._loss(self._outputs(samples, rows, self.steps), targets, weights, rows)
-                    optimizer.zero_grad()
-                    loss.backward()
-                    torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-                    optimizer.step()
-                    schedule.step()
-                    losses.append(loss.item())
-                figures = {"loss": float(np.mean(losses))}
-                if validation:
-                    figures |= self._validate(samples, targets, weights, validation)
-                    since += 1
-                    if figures["validation_loss"] < best:
-                        best, best_weights, since = figures["validation_loss"], copy.deepcopy(network.state_dict()), 0
-                self.history_.append(figures)
-                status = "  ".join(f"{name} {value:.4f}" for name, value in figures.items())
-                bar.update(line, advance=1, status=status)
-                if since >= self.patience:
-                    break
-        if validation:
-            network.load_state_dict(best_weights)
+    def _outputs(self, samples: Sequence[Sample], steps: int) -> Tensor:
+        """The outputs of every step: (steps, labels, width)."""
+        joined, network = join(samples, self.readout_, self.device), self.network_
+        x = joined.x if network.encoder is None else network.encoder(joined.x)
+        edge_term = network.message.encode_edges(joined.edge_attr)
+        given = Prepared(x, joined.graph, joined.edge_attr, edge_term, joined.batch)
+        return joined.pool(network(given, steps=steps))
 
-    def _loss(self, outputs: Tensor, targets: list[Tensor], weights: list[Tensor], rows: list[int]) -> Tensor:
-        """The weighted losses over the *number* of answers: weights count from batch to batch, not within one alone."""
-        expected, share = (torch.cat([values[row] for row in rows]).to(self.device) for values in (targets, weights))
-        loss = every_step if self.loss == "every" else last_step
-        counts = _any_known(expected)
-        mean_weight = share[counts].mean() if counts.any() else 1.0
-        return loss(outputs, expected, weights=share, criterion=self._criterion) * mean_weight
+    # Prediction.
 
-    def _validate(
-        self, samples: list[Sample], targets: list[Tensor], weights: list[Tensor], rows: list[int]
-    ) -> dict[str, float]:
-        self.network_.eval()
-        total, count, answers = 0.0, 0, []
-        with torch.inference_mode():
-            for low in range(0, len(rows), self.batch_size):
-                part = rows[low : low + self.batch_size]
-                outputs = self._outputs(samples, part, self.steps)
-                known_here = sum(int(known(targets[row]).sum()) for row in part)
-                total += self._loss(outputs, targets, weights, part).item() * known_here
-                count += known_here
-                answers.append(outputs[-1].cpu())
-        figure = self._figure(torch.cat(answers), torch.cat([targets[row] for row in rows]))
-        return {"validation_loss": total / count, **figure}
-
-    def _outputs(self, samples: list[Sample], rows: list[int], steps: int) -> Tensor:
-        joined = join([samples[row] for row in rows], self.readout_, self.device)
-        outputs = self.network_(joined.x, joined.edge_index, joined.edge_attr, joined.batch, steps=steps)
-        return joined.pooled(outputs)
-
-    # Answering.
-
-    def _answers(self, graphs: Sequence[Any]) -> list[np.ndarray]:
-        """The outputs of the last step, (answers, width) per graph."""
+    def _predict_outputs(self, graphs: Sequence[Any]) -> list[np.ndarray]:
+        """The outputs of the last step, (labels, width) per graph."""
         network = self._network()
         samples = self._read(graphs)
         for number, sample in enumerate(samples):
@@ -289,18 +264,18 @@ class _Estimator(ABC):
             if sample.types != self.types_:
                 raise InputError(f"graph {number}: expected types {self.types_}, as in training, got {sample.types}")
         network.eval()
-        answers: list[np.ndarray] = []
+        found: list[np.ndarray] = []
         with torch.inference_mode():
             for low in range(0, len(samples), self.batch_size):
-                rows = list(range(low, min(low + self.batch_size, len(samples))))
-                outputs = self._outputs(samples, rows, self.predict_steps or self.steps)[-1].cpu().numpy()
-                ends = np.cumsum([samples[row].how_many(self.readout_) for row in rows])
-                answers.extend(np.split(outputs, ends[:-1]))
-        return answers
+                part = samples[low : low + self.batch_size]
+                outputs = self._outputs(part, self.predict_steps or self.steps)[-1].cpu().numpy()
+                ends = np.cumsum([sample.count_labels(self.readout_) for sample in part])
+                found.extend(np.split(outputs, ends[:-1]))
+        return found
 
-    def _as_asked(self, answers: list[np.ndarray]) -> Any:
-        """A list of arrays, one per graph; or one array, if each graph has one answer."""
-        return np.concatenate(answers) if self.readout_ == "graph" and answers else answers
+    def _by_graph(self, predicted: list[np.ndarray]) -> Any:
+        """One array, if each graph has one label; otherwise a list of arrays, one per graph."""
+        return np.concatenate(predicted) if self.readout_ == "graph" and predicted else predicted
 
     def _network(self) -> RRN:
         if not hasattr(self, "network_"):
@@ -310,11 +285,11 @@ class _Estimator(ABC):
     def _for_score(
         self, graphs: Sequence[Any], labels: Sequence[Any], sample_weight: Sequence[Any] | None, width: tuple[int, ...]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """All labels and their weights, (answers, *width) and (answers,)."""
+        """All labels and their weights, (labels, *width) and (labels,)."""
         samples = self._read(graphs)
         arrays = as_arrays(labels, samples)
         every = [
-            shaped(array, sample, self.readout_, width, number)
+            reshape_labels(array, sample, self.readout_, width, number)
             for number, (array, sample) in enumerate(zip(arrays, samples, strict=True))
         ]
         return np.concatenate(every), torch.cat(read_weights(sample_weight, samples, self.readout_)).numpy()
@@ -324,7 +299,7 @@ class _Estimator(ABC):
     def save(self, folder: str | Path) -> None:
         """Write a fitted estimator: ``estimator.json`` beside what `RRN.save_pretrained` writes of its network.
 
-        No pickle, so the folder can be handed on; `RRN.from_pretrained` reads the network alone from it.
+        It contains no pickle. `RRN.from_pretrained` reads the network alone from it.
         """
         network = self._network()
         about = {
@@ -357,7 +332,7 @@ class _Estimator(ABC):
             estimator.network_ = RRN.from_pretrained(Path(folder).absolute()).to(estimator.device)
         return estimator
 
-    # What goes in.
+    # Input.
 
     def _read(self, graphs: Sequence[Any]) -> list[Sample]:
         return read_samples(graphs, self.node_attribute, self.edge_attribute, type(self).__name__)
@@ -366,10 +341,14 @@ class _Estimator(ABC):
         for name in ("hidden", "steps", "message_layers", "batch_size", "epochs", "patience"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name}: expected at least 1, got {shorten(getattr(self, name))}")
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
+            raise InputError(f"minutes: expected more than 0, got {shorten(self.minutes)}")
+        if self.random_state is not None and not 0 <= int(self.random_state) < 2**32:
+            raise InputError(f"random_state: expected 0 to {2**32 - 1} or None, got {shorten(self.random_state)}")
         for name in ("validation_fraction", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name}: expected from 0 to below 1, got {shorten(getattr(self, name))}")
-        choices = {"loss": ("every", "last"), "readout": ("auto", *get_args(Asked))}
+        choices = {"loss": ("every", "last"), "readout": ("auto", *get_args(LabelLevel))}
         for name, values in choices.items():
             if getattr(self, name) not in values:
                 *others, last = (repr(value) for value in values)
@@ -377,20 +356,99 @@ class _Estimator(ABC):
                 raise InputError(f"{name}: expected {', '.join(others)} or {last}, got {found}")
 
 
+class _GraphObjective(Objective):
+    """The loss of an estimator on batches of graphs, shuffled in every epoch; validates once per epoch."""
+
+    def __init__(
+        self,
+        estimator: _Estimator,
+        samples: list[Sample],
+        targets: list[Tensor],
+        weights: list[Tensor],
+        training: np.ndarray,
+        validation: list[int],
+        seed: int,
+    ) -> None:
+        self.estimator, self.samples, self.targets, self.weights = estimator, samples, targets, weights
+        self.training, self.validation, self.seed = training, validation, seed
+        self.updates_per_epoch = math.ceil(len(training) / estimator.batch_size)
+        self.rng, self.epoch, self.order = np.random.default_rng([seed, 1]), -1, training
+        self.losses: list[float] = []
+
+    def loss(self, update: int, progress: float) -> Tensor:
+        epoch, batch = divmod(update, self.updates_per_epoch)
+        while self.epoch < epoch:  # more than once only when a run resumes
+            self.order, self.epoch = self.rng.permutation(self.training), self.epoch + 1
+        first = batch * self.estimator.batch_size
+        rows = self.order[first : first + self.estimator.batch_size].tolist()
+        return self._loss(self._outputs(rows), rows)
+
+    def after_update(self, loss: float) -> dict[str, float]:
+        self.losses.append(loss)
+        return {}
+
+    def validate(self, network: nn.Module) -> dict[str, float]:
+        figures = {"loss": float(np.mean(self.losses))}
+        self.losses = []
+        if self.validation:
+            figures |= self._validate()
+        self.estimator.history_.append(figures)
+        return figures | {"score": -figures["validation_loss"]} if self.validation else figures
+
+    def _validate(self) -> dict[str, float]:
+        total, count, outputs = 0.0, 0, []
+        for low in range(0, len(self.validation), self.estimator.batch_size):
+            rows = self.validation[low : low + self.estimator.batch_size]
+            outputs.append(self._outputs(rows))
+            known_here = sum(int(known(self.targets[row]).sum()) for row in rows)
+            total += self._loss(outputs[-1], rows).item() * known_here
+            count += known_here
+        last = torch.cat([each[-1].cpu() for each in outputs])
+        figures = self.estimator._validation_figures(last, torch.cat([self.targets[row] for row in self.validation]))
+        return {"validation_loss": total / count, **figures}
+
+    def _outputs(self, rows: list[int]) -> Tensor:
+        return self.estimator._outputs([self.samples[row] for row in rows], self.estimator.steps)
+
+    def _loss(self, outputs: Tensor, rows: list[int]) -> Tensor:
+        """The weighted losses over the *number* of labels, so that weights also count between batches."""
+        device = outputs.device
+        expected, weights = (torch.cat([of[row] for row in rows]).to(device) for of in (self.targets, self.weights))
+        counts = _any_known(expected)
+        mean_weight = weights[counts].mean() if counts.any() else 1.0
+        loss = every_step if self.estimator.loss == "every" else last_step
+        return loss(outputs, expected, weights=weights, criterion=self.estimator._criterion) * mean_weight
+
+    def settings(self) -> dict[str, Any]:
+        """The parameters and a checksum of the data: a run resumes only with the same."""
+        checksum = hashlib.sha256()
+        for parts in (*self.samples, self.targets, self.weights):
+            for part in parts:
+                checksum.update(part.numpy().tobytes() if isinstance(part, Tensor) else repr(part).encode())
+        parameters = {name: _to_json(value) for name, value in self.estimator.get_params().items()}
+        return parameters | {"random_state": self.seed, "data": checksum.hexdigest()[:16]}
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        return {}, {"history": self.estimator.history_, "losses": self.losses}
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        self.estimator.history_, self.losses = facts["history"], facts["losses"]
+
+
 def _any_known(targets: Tensor) -> Tensor:
-    """Of which answers at least one number is known: (answers,)."""
+    """Which labels have at least one known number: (labels,)."""
     return known(targets).reshape(len(targets), -1).any(1)
 
 
 def _to_json(value: Any) -> Any:
-    """Parameters as JSON. A dictionary becomes pairs, for its keys need not be words."""
+    """Parameters as JSON. A dictionary becomes pairs, as its keys need not be strings."""
     if isinstance(value, dict):
         return {"pairs": [[_to_json(name), _to_json(each)] for name, each in value.items()]}
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _from_json(value: Any) -> Any:
-    """JSON has no tuples."""
+    """Parameters from JSON, which has no tuples."""
     if isinstance(value, dict):
         return {_from_json(name): _from_json(each) for name, each in value["pairs"]}
     return tuple(value) if isinstance(value, list) else value

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rrn.errors import InputError
 from rrn.estimators.base import _Estimator
-from rrn.estimators.samples import Sample, shaped
+from rrn.estimators.samples import Sample, reshape_labels
 from rrn.nn.losses import squared_error
 
 
@@ -21,26 +21,26 @@ class RRNRegressor(_Estimator):
 
     *Graphs* are those of `RRNClassifier`. *Labels* are one array per graph, of one number per node (or per edge, with
     ``readout="edge"``), or one number per graph; or of several numbers: (nodes, numbers), (edges, numbers), or
-    (numbers,) per graph. NaN means "not known". The network learns them by their squared error, shifted and scaled to a
-    mean of 0 and a spread of 1.
+    (numbers,) per graph. NaN means "not known". The loss is the squared error of labels shifted and scaled to
+    mean 0 and standard deviation 1.
 
     Args:
-        hidden: as all arguments, those of `RRNClassifier`.
+        hidden: this and all other arguments are those of `RRNClassifier`.
 
     Attributes:
         network_: the trained `RRN`; its outputs are shifted and scaled.
         mean_: of the labels, (numbers,).
         spread_: of the labels, (numbers,).
-        readout_: what labels are of.
+        readout_: "node", "graph" or "edge".
         history_: of each epoch ``loss``, ``validation_loss`` and ``validation_r2`` (the last two with a split).
     """
 
     _estimator_type = "regressor"
     _criterion = staticmethod(squared_error)
-    _several = True
+    _multi_output = True
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks of a regressor; called by scikit-learn alone."""
+        """The tags of a regressor, for scikit-learn."""
         from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
 
         return Tags(
@@ -51,20 +51,20 @@ class RRNRegressor(_Estimator):
         )
 
     def predict(self, graphs: Sequence[Any]) -> Any:
-        """Numbers of the shape of the labels: an array (graphs, …), or a list of arrays (answers, …), one per graph."""
-        answers = [each * self.spread_ + self.mean_ for each in self._answers(graphs)]
-        return self._as_asked([each.reshape(len(each), *self.shape_) for each in answers])
+        """Numbers of the shape of the labels: an array (graphs, …), or a list of arrays (labels, …), one per graph."""
+        outputs = [each * self.spread_ + self.mean_ for each in self._predict_outputs(graphs)]
+        return self._by_graph([each.reshape(len(each), *self.shape_) for each in outputs])
 
     def score(self, graphs: Sequence[Any], labels: Sequence[Any], sample_weight: Sequence[Any] | None = None) -> float:
-        """R² over all labels that are known: 1 is perfect, 0 as good as their mean. The mean over several numbers."""
+        """R² over all known labels, averaged over several numbers: 1 is perfect, 0 equals predicting the mean."""
         predicted = self.predict(graphs)
         expected, weights = self._for_score(graphs, labels, sample_weight, self.shape_)
         found = predicted if self.readout_ == "graph" else np.concatenate(predicted)
         return _r_squared(found, expected.astype(float), weights)
 
-    def _learn_labels(self, samples: list[Sample], arrays: list[np.ndarray], weights: list[Tensor]) -> list[Tensor]:
-        going_on = self.warm_start and hasattr(self, "network_")
-        if not going_on:
+    def _encode_labels(self, samples: list[Sample], arrays: list[np.ndarray], weights: list[Tensor]) -> list[Tensor]:
+        continues = self.warm_start and hasattr(self, "network_")
+        if not continues:
             own = arrays[0].shape if self.readout_ == "graph" else arrays[0].shape[1:]
             self.shape_ = () if own == (1,) and self.readout_ == "graph" else own[-1:]
         labels = []
@@ -72,9 +72,9 @@ class RRNRegressor(_Estimator):
             if array.dtype.kind not in "fiub":
                 raise InputError(f"labels of graph {number}: expected numbers, got {array.dtype}")
             if np.isinf(array).any():
-                raise InputError(f"labels of graph {number}: expected finite numbers, or NaN for what is not known")
-            labels.append(shaped(array.astype(float), sample, self.readout_, self.shape_, number))
-        if not going_on:
+                raise InputError(f"labels of graph {number}: expected finite numbers, or NaN for unknown ones")
+            labels.append(reshape_labels(array.astype(float), sample, self.readout_, self.shape_, number))
+        if not continues:
             every = np.concatenate(labels).reshape(-1, self._width())
             self.mean_, self.spread_ = _mean_and_spread(every, torch.cat(weights).numpy())
         scaled = [(each.reshape(len(each), -1) - self.mean_) / self.spread_ for each in labels]
@@ -83,7 +83,7 @@ class RRNRegressor(_Estimator):
     def _width(self) -> int:
         return int(np.prod(self.shape_, dtype=int))
 
-    def _figure(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
+    def _validation_figures(self, outputs: Tensor, targets: Tensor) -> dict[str, float]:
         return {"validation_r2": _r_squared(outputs.numpy(), targets.numpy(), np.ones(len(targets)))}
 
     def _fitted(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class RRNRegressor(_Estimator):
 
 
 def _mean_and_spread(labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each column of what is known and counts; a spread of 1 where all are the same."""
+    """Weighted mean and standard deviation of the known labels of each column; 1 where all are the same."""
     share = np.where(np.isnan(labels), 0.0, weights[:, None].astype(float))
     if not share.any(0).all():
         raise InputError("labels: expected some numbers, got none that is known")

@@ -1,6 +1,6 @@
-"""What the estimators read: graphs of any library as one kind of sample, and what is asked about them.
+"""Graphs of any library as samples, and their labels as arrays.
 
-A sample is asked one thing per node, one per graph or one per edge (`Asked`); `how_many` says how many answers that is.
+A sample has one label per node, one per graph or one per edge: its `LabelLevel`.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from rrn.errors import InputError
-from rrn.graphs import from_networkx, from_pyg, union
+from rrn.graphs import EdgeList, from_networkx, from_pyg
 
-Asked = Literal["node", "graph", "edge"]
+LabelLevel = Literal["node", "graph", "edge"]
 
 
 class Sample(NamedTuple):
@@ -21,29 +21,30 @@ class Sample(NamedTuple):
     edge_index: Tensor
     edge_attr: Tensor | None = None
     edge_of: Tensor | None = None
-    """Of an undirected networkx graph: the edge, in its order, that each of the directed edges is (edges,)."""
+    """Of an undirected networkx graph: the number of the undirected edge of each directed edge (edges,)."""
     types: tuple[Any, ...] = ()
-    """Of a HeteroData: its node and edge types."""
+    """Node and edge types of a HeteroData."""
 
-    def how_many(self, asked: Asked) -> int:
-        if asked == "node":
+    def count_labels(self, level: LabelLevel) -> int:
+        if level == "node":
             return len(self.x)
-        if asked == "graph":
+        if level == "graph":
             return 1
         return self.edge_index.shape[1] if self.edge_of is None else int(self.edge_of.max()) + 1
 
 
 class Joined(NamedTuple):
-    """Samples as one graph of disjoint parts: the arguments of `RRN.forward`, and which edge each directed edge is."""
+    """Samples as one graph of disjoint parts."""
 
     x: Tensor
-    edge_index: Tensor
+    graph: EdgeList
     edge_attr: Tensor | None
     batch: Tensor
     edge_of: Tensor | None
+    """The undirected edge of each directed edge (edges,); None if edges are directed."""
 
-    def pooled(self, outputs: Tensor) -> Tensor:
-        """Answers of directed edges (steps, edges, width) → of edges: an undirected one says the mean of its two."""
+    def pool(self, outputs: Tensor) -> Tensor:
+        """Outputs of directed edges (steps, edges, width) → mean of the two directions of each undirected edge."""
         if self.edge_of is None:
             return outputs
         edges = int(self.edge_of.max()) + 1
@@ -51,29 +52,31 @@ class Joined(NamedTuple):
         return total / torch.bincount(self.edge_of, minlength=edges)[:, None]
 
 
-def join(samples: Sequence[Sample], asked: Asked, device: str) -> Joined:
-    if samples[0].edge_attr is None:
-        x, edge_index, batch = union([(sample.x, sample.edge_index) for sample in samples])
-        edge_attr = None
-    else:
-        parts = [(sample.x, sample.edge_index, cast(Tensor, sample.edge_attr)) for sample in samples]
-        x, edge_index, edge_attr, batch = union(parts)
-        edge_attr = edge_attr.to(device)
+def join(samples: Sequence[Sample], level: LabelLevel, device: str) -> Joined:
+    """Samples as one graph. Nothing is checked again: `read_samples` has checked each."""
+    sizes = [len(sample.x) for sample in samples]
+    offsets = np.cumsum([0, *sizes]).tolist()
+    x = torch.cat([sample.x for sample in samples])
+    edges = [sample.edge_index + offset for sample, offset in zip(samples, offsets[:-1], strict=True)]
+    attributes = [sample.edge_attr for sample in samples if sample.edge_attr is not None]
+    batch = torch.arange(len(samples), device="cpu").repeat_interleave(torch.tensor(sizes, device="cpu"))
     edge_of = None
-    if asked == "edge" and any(sample.edge_of is not None for sample in samples):
+    if level == "edge" and any(sample.edge_of is not None for sample in samples):
         numbered, seen = [], 0
         for sample in samples:
             own = torch.arange(sample.edge_index.shape[1], device="cpu") if sample.edge_of is None else sample.edge_of
             numbered.append(own + seen)
-            seen += sample.how_many("edge")
+            seen += sample.count_labels("edge")
         edge_of = torch.cat(numbered).to(device)
-    return Joined(x.to(device), edge_index.to(device), edge_attr, batch.to(device), edge_of)
+    graph = EdgeList(torch.cat(edges, dim=1).to(device), len(x))
+    edge_attr = torch.cat(attributes).to(device) if attributes else None
+    return Joined(x.to(device), graph, edge_attr, batch.to(device), edge_of)
 
 
 def read_samples(
     graphs: Sequence[Any], node_attribute: str, edge_attribute: str | None, estimator: str
 ) -> list[Sample]:
-    """Samples that go together. ``estimator`` is the name by which messages call who reads them."""
+    """Graphs as samples with the same features and types. ``estimator`` is the class name, for messages."""
     samples = []
     for number, graph in enumerate(graphs):
         try:
@@ -105,9 +108,9 @@ def _read(graph: Any, node_attribute: str, edge_attribute: str | None, estimator
             edge_attribute = "x"
         parts = from_networkx(graph, node_attribute, edge_attribute)
         if not graph.is_directed() and graph.number_of_edges():
-            places = torch.arange(graph.number_of_edges(), device="cpu")
-            back = [place for place, (a, b) in enumerate(graph.edges()) if a != b]
-            edge_of = torch.cat([places, torch.tensor(back, dtype=torch.long, device="cpu")])
+            numbers = torch.arange(graph.number_of_edges(), device="cpu")
+            back = [number for number, (a, b) in enumerate(graph.edges()) if a != b]
+            edge_of = torch.cat([numbers, torch.tensor(back, dtype=torch.long, device="cpu")])
     elif hasattr(graph, "node_types") or hasattr(graph, "edge_index"):
         parts = from_pyg(graph)
         if hasattr(graph, "node_types"):
@@ -124,12 +127,12 @@ def _read(graph: Any, node_attribute: str, edge_attribute: str | None, estimator
             "expected (x, edge_index), (x, edge_index, edge_attr), a networkx graph or a PyTorch Geometric Data, "
             f"got {type(graph).__name__}"
         )
-    x, edge_attr = cast(Tensor, parts["x"]).cpu(), parts["edge_attr"]
+    x, edge_attr = cast(Tensor, parts["x"]).cpu().float(), parts["edge_attr"]
     if x.dim() != 2 or len(x) == 0:
         raise InputError(f"expected x of shape (nodes, features), got {tuple(x.shape)}")
     edge_index = _read_edges(cast(Tensor, parts["edge_index"]).cpu(), len(x))
     if edge_attr is not None:
-        edge_attr = edge_attr.cpu()
+        edge_attr = edge_attr.cpu().float()
         edge_attr = edge_attr[:, None] if edge_attr.dim() == 1 else edge_attr
         if len(edge_attr) != edge_index.shape[1]:
             raise InputError(f"{edge_index.shape[1]} edges, but edge_attr has {len(edge_attr)} rows")
@@ -165,15 +168,16 @@ def as_arrays(labels: Sequence[Any], samples: Sequence[Sample]) -> list[np.ndarr
     return arrays
 
 
-def what_is_asked(arrays: Sequence[np.ndarray], samples: Sequence[Sample], several: bool) -> Asked:
-    """Whether labels are of nodes or of graphs, seen from their shapes; ``several``: a label may be several numbers.
+def infer_level(arrays: Sequence[np.ndarray], samples: Sequence[Sample], several: bool) -> LabelLevel:
+    """Whether labels are of nodes or of graphs, by their shapes; ``several``: a label may be several numbers.
 
-    That they are of edges is never guessed: a graph may have as many edges as nodes.
+    Labels of edges are not inferred, because a graph may have as many edges as nodes.
     """
 
-    def fit(asked: Asked) -> bool:
+    def fit(level: LabelLevel) -> bool:
         return all(
-            array.ndim and len(array) == sample.how_many(asked) for array, sample in zip(arrays, samples, strict=True)
+            array.ndim and len(array) == sample.count_labels(level)
+            for array, sample in zip(arrays, samples, strict=True)
         )
 
     if all(array.ndim == 0 for array in arrays):
@@ -183,29 +187,31 @@ def what_is_asked(arrays: Sequence[np.ndarray], samples: Sequence[Sample], sever
     return "graph" if arrays[0].size == 1 or (several and not fit("edge")) else "node"
 
 
-def shaped(array: np.ndarray, sample: Sample, asked: Asked, width: tuple[int, ...], number: int) -> np.ndarray:
-    """Labels of a sample as (answers, *width), or an error that says what would fit."""
-    expected = (sample.how_many(asked), *width)
-    if array.shape == expected or (asked == "graph" and array.size == int(np.prod(expected))):
+def reshape_labels(
+    array: np.ndarray, sample: Sample, level: LabelLevel, width: tuple[int, ...], number: int
+) -> np.ndarray:
+    """Labels of a sample as (labels, *width)."""
+    expected = (sample.count_labels(level), *width)
+    if array.shape == expected or (level == "graph" and array.size == int(np.prod(expected))):
         return array.reshape(expected)
-    remedy = "; for labels of edges: readout='edge'" if array.shape[:1] == (sample.how_many("edge"),) else ""
+    remedy = "; for labels of edges: readout='edge'" if array.shape[:1] == (sample.count_labels("edge"),) else ""
     raise InputError(f"labels of graph {number}: expected shape {expected}, got {array.shape}{remedy}")
 
 
-def read_weights(weights: Sequence[Any] | None, samples: Sequence[Sample], asked: Asked) -> list[Tensor]:
-    """How much each answer counts, one tensor (answers,) per sample."""
+def read_weights(weights: Sequence[Any] | None, samples: Sequence[Sample], level: LabelLevel) -> list[Tensor]:
+    """The weight of each label, one tensor (labels,) per sample."""
     if weights is None:
-        return [torch.ones(sample.how_many(asked), device="cpu") for sample in samples]
+        return [torch.ones(sample.count_labels(level), device="cpu") for sample in samples]
     read = []
     for number, (weight, sample) in enumerate(zip(_one_each(weights, samples, "sample_weight"), samples, strict=True)):
-        each, answers = torch.as_tensor(weight, dtype=torch.float32, device="cpu"), sample.how_many(asked)
-        if each.dim() and each.shape != (answers,):
+        each, labels = torch.as_tensor(weight, dtype=torch.float32, device="cpu"), sample.count_labels(level)
+        if each.dim() and each.shape != (labels,):
             raise InputError(
-                f"sample_weight of graph {number}: expected a number or shape {(answers,)}, got {tuple(each.shape)}"
+                f"sample_weight of graph {number}: expected a number or shape {(labels,)}, got {tuple(each.shape)}"
             )
         if not each.isfinite().all() or (each < 0).any():
             raise InputError(f"sample_weight of graph {number}: expected numbers of at least 0")
-        read.append(each.expand(answers))
+        read.append(each.expand(labels))
     if not any(each.any() for each in read):
         raise InputError("sample_weight: expected some above 0, but all weights are zero")
     return read

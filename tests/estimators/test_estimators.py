@@ -13,7 +13,7 @@ from torch_geometric.data import Data, HeteroData
 
 from rrn import RRN, InputError
 from rrn.estimators import RRNClassifier, RRNRegressor
-from rrn.estimators.samples import read_samples
+from rrn.training.loop import Diverged, Loop
 
 QUICK: dict[str, Any] = {"hidden": 16, "steps": 2, "epochs": 25, "batch_size": 16, "lr": 0.01}
 Graph = tuple[np.ndarray, np.ndarray]
@@ -66,11 +66,71 @@ def test_it_stops_when_validation_gets_no_better_and_keeps_the_best(rings: Any) 
     losses = [epoch["validation_loss"] for epoch in classifier.history_]
     assert len(losses) < 60
     assert len(losses) - 1 - int(np.argmin(losses)) == 3
-    samples = read_samples(graphs, "x", None, "")
-    _, rows = classifier._split([torch.from_numpy(label) for label in noise])
-    ones = [torch.ones(len(label)) for label in noise]
-    again = classifier._validate(samples, [torch.from_numpy(label) for label in noise], ones, rows)
-    assert again["validation_loss"] == pytest.approx(min(losses), rel=1e-5)
+    held_out = np.random.default_rng(0).permutation(len(graphs))[: len(graphs) // 4]
+    right = [classifier.predict([graphs[row]])[0] == noise[row] for row in held_out]
+    best = classifier.history_[int(np.argmin(losses))]
+    assert np.concatenate(right).mean() == pytest.approx(best["validation_accuracy"])
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize("update", [3, 8])
+def test_an_interrupted_fit_resumes_with_the_same_result(
+    update: int, rings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An epoch has four updates; dropout and the order of graphs depend on random generators."""
+    graphs, labels, _ = rings
+    settings = QUICK | {"epochs": 3, "readout_layers": 1, "dropout": 0.3}
+    whole = RRNClassifier(**settings).fit(graphs, labels)
+    one_update = Loop.one_update
+
+    def interrupt(loop: Loop) -> float:
+        loop.checkpoint_minutes = 0
+        if loop.update == update:
+            raise Interrupted
+        return one_update(loop)
+
+    monkeypatch.setattr(Loop, "one_update", interrupt)
+    with pytest.raises(Interrupted):
+        RRNClassifier(**settings).fit(graphs, labels, checkpoint=tmp_path)
+    monkeypatch.undo()
+    resumed = RRNClassifier(**settings).fit(graphs, labels, checkpoint=tmp_path)
+    assert resumed.history_ == whole.history_
+    np.testing.assert_array_equal(
+        np.concatenate(resumed.predict_proba(graphs)), np.concatenate(whole.predict_proba(graphs))
+    )
+    with pytest.raises(InputError, match=r"other settings \(hidden was 16 and is 8\); give another checkpoint folder"):
+        RRNClassifier(**settings | {"hidden": 8}).fit(graphs, labels, checkpoint=tmp_path)
+    with pytest.raises(InputError, match=r"other settings \(data was"):
+        RRNClassifier(**settings).fit(graphs[::-1], labels[::-1], checkpoint=tmp_path)
+    with pytest.raises(InputError, match="checkpoint: expected an integer random_state"):
+        RRNClassifier(random_state=None).fit(graphs, labels, checkpoint=tmp_path)
+
+
+def test_minutes_end_training(rings: Any) -> None:
+    graphs, labels, _ = rings
+    classifier = RRNClassifier(**QUICK | {"epochs": 10**6}, minutes=0.005, validation_fraction=0).fit(graphs, labels)
+    assert 1 <= len(classifier.history_) < 10**4
+    with pytest.raises(InputError, match="minutes: expected more than 0, got -1"):
+        RRNClassifier(minutes=-1).fit(graphs, labels)
+
+
+def test_diverging_training_is_named(rings: Any) -> None:
+    graphs, labels, _ = rings
+    with pytest.raises(Diverged, match=r"at update \d+\. Use a lower lr \(now 1e\+30\)"):
+        RRNClassifier(**QUICK | {"lr": 1e30}).fit(graphs, labels)
+
+
+def test_random_state_decides_the_weights_and_none_is_random(rings: Any) -> None:
+    graphs, labels, _ = rings
+    first, same, other, *random = (
+        RRNClassifier(**QUICK | {"epochs": 1}, random_state=state).fit(graphs, labels).history_[0]["loss"]
+        for state in (3, 3, 4, None, None)
+    )
+    assert first == same
+    assert len({first, other, *random}) == 4
 
 
 def test_unknown_nodes_are_not_learned_from_nor_scored(rings: Any) -> None:
