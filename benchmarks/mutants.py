@@ -28,7 +28,7 @@ from rrn.constraints.solving import make_network
 from rrn.errors import InputError
 from rrn.estimators import RRNClassifier
 from rrn.io.datasets import read_dataset
-from rrn.io.pretrained import from_pretrained, save_pretrained
+from rrn.io.pretrained import save_pretrained
 from rrn.tasks.ages.data import read_questions, write_questions
 from rrn.tasks.babi.data import write_babi
 from rrn.tasks.babi.reader import read_babi
@@ -37,6 +37,7 @@ from rrn.tasks.pretty_clevr.figures import image_path, read_image, write_images
 from rrn.tasks.sudoku.data import read_sets, write_generated
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.files import read_puzzles
+from rrn.tasks.weights import from_pretrained
 from rrn.training.checkpoints import _checksum, load_checkpoint, save_checkpoint
 
 NUMBERS = ["-1", "0", "1e999", "-1e999", "NaN", "1" + "0" * 9, "9" * 30, "9" * 5000, "0.5", "1.0", "null", "true"]

@@ -45,8 +45,8 @@ def _figures() -> dict[str, float]:
     import torch
 
     from rrn._compat import keep_freed_memory
-    from rrn.io.pretrained import from_pretrained
     from rrn.tasks import build_network, find_preset, make_experiment
+    from rrn.tasks.weights import from_pretrained
     from rrn.training.experiment import Shard, seeded
 
     try:
@@ -58,7 +58,7 @@ def _figures() -> dict[str, float]:
     keep_freed_memory()
     torch.set_num_threads(1)
     puzzles, _ = generate(400, np.random.default_rng(0))
-    network, _ = from_pretrained("sudoku")
+    network = from_pretrained("sudoku")
     solve(puzzles[:16], network=network, max_steps=8, restarts=0)
     started = time.perf_counter()
     solve(puzzles, network=network, max_steps=128, restarts=0)

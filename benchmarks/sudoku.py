@@ -15,13 +15,13 @@ PUZZLES, PAPER_PUZZLES, PAPER_STEPS = 1000, 64, 64
 
 
 def measure() -> dict[str, object]:
-    from rrn.io.pretrained import from_pretrained
     from rrn.tasks import build_network, find_preset
     from rrn.tasks.sudoku.exact import generate
     from rrn.tasks.sudoku.examples import EXAMPLES
     from rrn.tasks.sudoku.files import parse_puzzle
     from rrn.tasks.sudoku.predict import answers_by_step, solve
     from rrn.tasks.sudoku.symmetry import random_symmetry
+    from rrn.tasks.weights import from_pretrained
 
     generate(8, np.random.default_rng(1))
     started = time.perf_counter()
@@ -30,7 +30,7 @@ def measure() -> dict[str, object]:
     own = np.repeat([parse_puzzle(line, "an example") for line in EXAMPLES], PUZZLES // len(EXAMPLES), axis=0)
     puzzles, _ = random_symmetry(own, own, np.random.default_rng(0))
 
-    default, _ = from_pretrained("sudoku")
+    default = from_pretrained("sudoku")
     solve(puzzles[:16], network=default, max_steps=8, restarts=0)
     results = {}
     for name, some in (("17 givens", puzzles), ("generated minimal", minimal)):

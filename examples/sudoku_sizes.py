@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from rrn import from_pretrained
 from rrn.io.files import write_json
-from rrn.io.pretrained import from_pretrained, read_config
 from rrn.tasks.evaluation import machine
 from rrn.tasks.sudoku.exact.cover import generate
 from rrn.tasks.sudoku.grid import Box, size_of
@@ -70,8 +70,8 @@ def solved_by_step(
 
 def main(weights: str = "sudoku") -> None:
     started = time.monotonic()
-    _, config = read_config(weights)
-    network, _ = from_pretrained(weights)
+    network = from_pretrained(weights)
+    config = network.config
     result = {
         "about": "share of puzzles solved within so many steps, one start, by weights trained on 9x9 alone; minimal "
         "puzzles (16x16: dug as far as the solution was proved unique) with extra givens",

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rrn.io.pretrained import read_config
 from rrn.tasks.accuracy import ACCURACY
+from rrn.tasks.weights import read_config
 
 RESULTS = Path(__file__).parent.parent / "results"
 

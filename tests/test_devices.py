@@ -15,12 +15,12 @@ from rrn.estimators import RRNClassifier
 from rrn.graphs import Aggregate, Graph, Groups, PackedGraphs, neighbour_edges
 from rrn.inference.devices import host
 from rrn.inference.places import Converged, Settled, Until
-from rrn.io.pretrained import from_pretrained
 from rrn.nn.losses import accuracy_by_step, every_step
 from rrn.nn.messages import GroupMessage
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.heard import heard
 from rrn.tasks.sudoku.predict import answers_by_step, solve
+from rrn.tasks.weights import from_pretrained
 from rrn.viewing import record_steps
 from tests.constraints.test_declaring import queens
 from tests.elsewhere import elsewhere
@@ -167,7 +167,7 @@ PUZZLES, _ = generate(3, np.random.default_rng(5), extra_givens=(0, 8))
 def solved(device: torch.device) -> list[Any]:
     """By steps, with restarts, from the network on candidates and from the paper's; and who cells listen to."""
     with CPU:
-        networks = [host(from_pretrained(name)[0], device) for name in ("sudoku", "sudoku-rn-node")]
+        networks = [host(from_pretrained(name), device) for name in ("sudoku", "sudoku-rn-node")]
     found: list[Any] = [heard(networks[0], PUZZLES[0], 2)]
     for network in networks:
         answer = solve(PUZZLES, network=network, max_steps=6, restarts=2, trace=True)

@@ -11,8 +11,8 @@ from examples import graph_colouring, latin_squares, queens, shortest_paths, sud
 from rrn import RRN
 from rrn.constraints import Solver
 from rrn.constraints.solving import make_network
-from rrn.io.pretrained import from_pretrained
 from rrn.tasks.sudoku.exact import generate
+from rrn.tasks.weights import from_pretrained
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -102,7 +102,7 @@ def test_timetables_are_learned_for_schools_that_were_never_seen() -> None:
 
 
 def test_weights_trained_on_nine_by_nine_solve_four_by_four() -> None:
-    network, _ = from_pretrained("sudoku")
+    network = from_pretrained("sudoku")
     puzzles, solutions = generate(20, np.random.default_rng(0), box=(2, 2))
     first, cells = sudoku_sizes.solved_by_step(network, puzzles, solutions, (2, 2), steps=16)
     assert (first <= 16).mean() > 0.9

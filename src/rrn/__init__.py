@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         squared_error,
         step_losses,
     )
+    from rrn.tasks.weights import from_pretrained
 
 __all__ = [
     "RRN",
@@ -95,6 +96,7 @@ __all__ = [
     "cross_entropy",
     "every_step",
     "from_networkx",
+    "from_pretrained",
     "from_pyg",
     "graphs",
     "last_step",
@@ -133,6 +135,7 @@ _MODULES = {
     "Result": "inference.result",
     "Status": "inference.result",
     "constraints": "",
+    "from_pretrained": "tasks.weights",
     "graphs": "",
     "nn": "",
 }

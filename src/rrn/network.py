@@ -292,14 +292,14 @@ class RRN(Resettable):
 
     @classmethod
     def from_pretrained(cls, name: str | Path, *, revision: str | None = None, **parts: nn.Module) -> Self:
-        """What `save_pretrained` wrote, ready to use: from a folder, or by the id of a repository on the hub.
+        """Load the result of `save_pretrained`, in evaluation mode: from a folder, or from the hub by ``hf://owner/name``.
 
-        ``revision`` fixes a commit of that repository. ``parts`` are those of your own, as they were given to the
-        constructor; their weights are in the file: ``RRN.from_pretrained(folder, message=MyMessage(32))``.
+        ``revision`` is a commit of the hub repository. ``parts`` are the custom parts, as passed to the constructor;
+        the file holds their weights: ``RRN.from_pretrained(folder, message=MyMessage(32))``.
         """
-        from rrn.io.pretrained import load_network
+        from rrn.io.pretrained import find_weights, load_network
 
-        return load_network(cls, name, parts, revision)
+        return load_network(cls, find_weights(name, revision), parts)
 
     def _encode(self, x: Tensor) -> Tensor:
         return x if self.encoder is None else self.encoder(x)

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from rrn.io.files import write_json
-from rrn.io.pretrained import from_pretrained
 from rrn.nn.readouts import answer_of
+from rrn.tasks.weights import from_pretrained
 from rrn.training.experiment import Batch
 
 FOLDER = Path(__file__).parent
@@ -64,7 +64,8 @@ INPUTS: dict[str, Callable[[], Batch]] = {"ages": ages, "sudoku": sudoku, "prett
 
 def outputs(weights: str | Path) -> dict[str, Any]:
     """The logits after each of `STEPS`, as nested lists by step."""
-    network, preset = from_pretrained(weights)
+    network = from_pretrained(weights)
+    preset = network.preset
     if preset.task not in INPUTS:
         raise LookupError(
             f"weights ship for the task {preset.task!r}: add a fixed input for it to INPUTS in {__file__}"

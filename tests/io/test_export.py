@@ -14,10 +14,10 @@ from torch import Tensor
 from rrn import RRN, InputError, State
 from rrn.errors import needs_extra
 from rrn.io.export import run_program, start_program, step_program, write_onnx
-from rrn.io.pretrained import from_pretrained
 from rrn.tasks.sudoku import export as sudoku_export
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.model import what_givens_say
+from rrn.tasks.weights import from_pretrained
 
 onnxruntime = pytest.importorskip("onnxruntime")
 ROOT = Path(__file__).parents[2]
@@ -77,7 +77,7 @@ def test_a_run_and_a_start_of_the_shortest_paths_example(tmp_path: Path) -> None
 
 
 def test_sudoku_in_onnx_is_sudoku_in_torch(tmp_path: Path) -> None:
-    network, _ = from_pretrained("sudoku")
+    network = from_pretrained("sudoku")
     puzzles = torch.from_numpy(generate(4, np.random.default_rng(0))[0]).long()
     write_onnx(sudoku_export.run_program(network, 2), tmp_path / "run.onnx")
     with torch.inference_mode():

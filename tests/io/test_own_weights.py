@@ -97,7 +97,9 @@ def test_a_message_of_your_own_is_handed_over_too(tmp_path: Path) -> None:
 
 
 def test_weights_of_a_preset_are_pointed_to_their_loader() -> None:
-    with pytest.raises(InputError, match=r"ages: the weights of a preset; load them with rrn\.io\.pretrained"):
+    with pytest.raises(
+        InputError, match=r"ages: the weights of a preset; load them with rrn\.from_pretrained\('ages'\)"
+    ):
         RRN.from_pretrained("ages")
 
 
@@ -110,7 +112,8 @@ def test_weights_of_a_preset_are_pointed_to_their_loader() -> None:
         ({"hidden": -3}, "not the settings of a network"),
         ({"hidden": "6"}, "not the settings of a network"),
         ({"hidden": None}, "not the settings of a network"),
-        ({"message_layers": 10**9}, "1,000,000,000 layers; at most 1,000 can be meant"),
+        ({"message_layers": 65}, "65 layers exceed the limit of 64"),
+        ({"message_layers": 10**9}, "1,000,000,000 layers exceed the limit of 64"),
         ({"aggregate": ["sum"] * 100_000}, "not the settings of a network|not the weights of this network"),
         ({"update": {"lstm": 1}}, "not the (settings|weights) of"),
         ({"dropout": "much"}, "not the settings of a network"),

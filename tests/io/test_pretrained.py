@@ -9,12 +9,14 @@ import torch
 from torch import nn
 
 import rrn
-from rrn import tasks
+from rrn import RRN, from_pretrained, tasks
 from rrn.cli import main
 from rrn.errors import InputError
-from rrn.io.pretrained import average, from_pretrained, read_config, save_pretrained, shipped
+from rrn.io.pretrained import save_pretrained, shipped
+from rrn.nn import LSTMUpdate
 from rrn.tasks.ages.data import held_out_questions
 from rrn.tasks.ages.model import as_batch
+from rrn.tasks.weights import average, read_config
 from rrn.training.presets import Preset
 
 
@@ -22,14 +24,15 @@ from rrn.training.presets import Preset
 def saved(tmp_path: Path) -> tuple[Path, nn.Module, Preset]:
     preset = dataclasses.replace(tasks.find_preset("ages"), hidden=12, message_width=8, update_width=8)
     network = tasks.build_network(preset).eval()
-    save_pretrained(network, tmp_path / "weights", preset, {"score": 0.5})
+    save_pretrained(network, tmp_path / "weights", preset, {"score": 0.5}, tasks.find_preset("ages"))
     return tmp_path / "weights", network, preset
 
 
 def test_round_trip_is_bit_exact(saved: tuple[Path, nn.Module, Preset]) -> None:
     folder, network, preset = saved
-    loaded, preset_again = from_pretrained(folder)
-    assert preset_again == preset
+    loaded = from_pretrained(folder)
+    assert loaded.preset == preset
+    assert loaded.config["trained"] == {"score": 0.5}
     assert not loaded.training
     batch = as_batch(held_out_questions(5))
     with torch.no_grad():
@@ -40,7 +43,7 @@ def test_the_card_names_the_command_that_trains_it(tmp_path: Path) -> None:
     preset = dataclasses.replace(
         tasks.find_preset("sudoku"), pool=(tmp_path / "pool.csv",), slot_steps=(4, 8), minutes=None, clip=0.5
     )
-    save_pretrained(tasks.build_network(preset), tmp_path, preset, {"score": 0.5})
+    save_pretrained(tasks.build_network(preset), tmp_path, preset, {"score": 0.5}, tasks.find_preset("sudoku"))
     command = "rrn train sudoku --minutes None --clip 0.5 --slot-steps 4 8 --pool pool.csv"
     assert f"`{command}`" in (tmp_path / "README.md").read_text()
 
@@ -50,8 +53,8 @@ def test_the_mean_of_weights(saved: tuple[Path, nn.Module, Preset], tmp_path: Pa
     others = [tasks.build_network(preset) for _ in range(2)]
     for number, other in enumerate(others):
         save_pretrained(other, tmp_path / f"run{number}" / "best", preset, {})
-    mean, same = average([folder, *(tmp_path / f"run{number}" / "best" for number in range(2))])
-    assert same == preset
+    mean = average([folder, *(tmp_path / f"run{number}" / "best" for number in range(2))])
+    assert mean.preset == preset
     for name, weight in mean.state_dict().items():
         expected = (network.state_dict()[name] + others[0].state_dict()[name] + others[1].state_dict()[name]) / 3
         assert torch.allclose(weight, expected, atol=1e-6)
@@ -61,10 +64,10 @@ def test_the_mean_of_weights(saved: tuple[Path, nn.Module, Preset], tmp_path: Pa
     assert "the mean of several weights" in (out / "README.md").read_text()
     with pytest.raises(InputError, match="two or more"):
         average([folder])
-    with pytest.raises(InputError, match="for the task 'sudoku', not for 'ages'"):
+    with pytest.raises(InputError, match="expected those of the task 'ages', got those of 'sudoku'"):
         average([folder, "sudoku"])
     save_pretrained(tasks.build_network(tasks.find_preset("ages")), tmp_path / "wide", tasks.find_preset("ages"), {})
-    with pytest.raises(InputError, match="of another network than"):
+    with pytest.raises(InputError, match="not the shapes of"):
         average([folder, tmp_path / "wide"])
 
 
@@ -81,15 +84,15 @@ def test_the_folder_says_what_it_is(saved: tuple[Path, nn.Module, Preset]) -> No
 
 
 def test_wrong_folders_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no config\.json in it, so not a folder of saved weights"):
+    with pytest.raises(InputError, match=r"no config\.json in this folder, so it does not hold saved weights"):
         from_pretrained(tmp_path)
-    with pytest.raises(InputError, match="no weights 'nothing': no such folder, and shipped are"):
+    with pytest.raises(InputError, match="no weights 'nothing': no such folder; shipped weights: ages,"):
         from_pretrained("nothing")
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(InputError, match=r"config\.json: not the configuration of saved weights"):
         from_pretrained(tmp_path)
     (tmp_path / "config.json").write_text('{"task": "chess", "preset": {}, "parameters": 1, "trained": {}}')
-    with pytest.raises(InputError, match=r"config\.json: for the task 'chess', which this version does not know"):
+    with pytest.raises(InputError, match=r"config\.json: for the task 'chess', which this version does not have"):
         from_pretrained(tmp_path)
 
 
@@ -127,7 +130,7 @@ def test_weights_that_are_not_finite_are_refused(number: float, saved: tuple[Pat
         ({"hidden": "12"}, "hidden: expected a whole number, got '12'"),
         ({"hidden": 2**14, "message_width": 2**14}, r"not the weights of this network: .* differ"),
         ({"steps": None}, "steps: expected a whole number, got None"),
-        ({"network": "recurrent"}, "of a network 'recurrent', which this version does not know"),
+        ({"network": "recurrent"}, "of a network 'recurrent', which this version does not have"),
         ({"lr": float("nan")}, "lr: expected a number, got None"),
     ],
 )
@@ -151,7 +154,7 @@ def test_a_wide_network_loads_after_its_shapes_were_compared(tmp_path: Path) -> 
     preset = dataclasses.replace(tasks.find_preset("ages"), hidden=1040, message_width=8, update_width=8)
     network = tasks.build_network(preset).eval()
     save_pretrained(network, tmp_path, preset, {})
-    again, _ = from_pretrained(tmp_path)
+    again = from_pretrained(tmp_path)
     assert {tensor.device.type for tensor in again.state_dict().values()} == {"cpu"}
     batch = as_batch(held_out_questions(2))
     with torch.no_grad():
@@ -159,25 +162,47 @@ def test_a_wide_network_loads_after_its_shapes_were_compared(tmp_path: Path) -> 
 
 
 def test_weights_of_another_task_are_refused(saved: tuple[Path, nn.Module, Preset]) -> None:
-    assert from_pretrained(saved[0], task="ages")[1].task == "ages"
-    with pytest.raises(InputError, match=r"for the task 'ages', not for 'sudoku'"):
+    assert from_pretrained(saved[0], task="ages").preset.task == "ages"
+    with pytest.raises(InputError, match="expected those of the task 'sudoku', got those of 'ages'"):
         from_pretrained(saved[0], task="sudoku")
 
 
-def test_a_folder_in_the_way_does_not_shadow_shipped_weights(
+def test_a_folder_does_not_hide_shipped_weights_of_its_name(
     saved: tuple[Path, nn.Module, Preset], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, _, preset = saved
     monkeypatch.chdir(folder.parent)
     folder.rename("ages")
-    assert from_pretrained("ages")[1] != preset
-    assert from_pretrained("./ages")[1] == from_pretrained(Path("ages"))[1] == preset
-    Path("ages").rename("mine")
-    with pytest.raises(InputError, match=r"no weights 'mine': no such folder, though there is the folder \./mine,"):
-        from_pretrained("mine")
-    assert from_pretrained(Path("mine"))[1] == preset
-    monkeypatch.chdir("mine")
-    assert from_pretrained(".")[1] == preset
+    assert from_pretrained("ages").preset != preset
+    assert from_pretrained("./ages").preset == from_pretrained(Path("ages")).preset == preset
+
+
+@pytest.mark.parametrize("name", ["np", "mine", "runs/best", "./best"])
+def test_a_folder_of_any_other_name_loads(
+    name: str, saved: tuple[Path, nn.Module, Preset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _, preset = saved
+    monkeypatch.chdir(folder.parent)
+    Path("runs").mkdir()
+    folder.rename(name)
+    assert from_pretrained(name).preset == from_pretrained(Path(name)).preset == preset
+    monkeypatch.chdir(name)
+    assert from_pretrained(".").preset == preset
+
+
+def test_networks_with_and_without_a_preset_load_by_one_function(tmp_path: Path) -> None:
+    RRN(3, 6, 2, update=LSTMUpdate(6)).save_pretrained(tmp_path)
+    network, shipped_network = from_pretrained(tmp_path, update=LSTMUpdate(6)), from_pretrained("ages")
+    assert isinstance(network, RRN)
+    for loaded in (network, shipped_network):
+        assert isinstance(loaded, nn.Module)
+        assert not loaded.training
+    assert (network.preset, network.config["hidden"]) == (None, 6)
+    assert shipped_network.preset == read_config("ages")[0]
+    with pytest.raises(InputError, match="expected those of the task 'ages', got those of 'no preset'"):
+        from_pretrained(tmp_path, task="ages")
+    with pytest.raises(InputError, match="update: only for an RRN with custom parts; 'ages' has a preset"):
+        from_pretrained("ages", update=LSTMUpdate(6))
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "y/" * 3000, "a\0b", "", "\udc80", "owner/" + "z" * 3000])
@@ -197,28 +222,55 @@ def test_settings_of_another_version_are_named(saved: tuple[Path, nn.Module, Pre
         from_pretrained(saved[0])
 
 
-def test_a_hub_id_that_cannot_be_had_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = pytest.importorskip("huggingface_hub")
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, saved: tuple[Path, nn.Module, Preset]) -> list[tuple[str, object]]:
+    """The downloads from the hub, by repository and revision; each of them gives the saved folder."""
+    asked: list[tuple[str, object]] = []
 
+    def download(name: str, *, revision: str | None, allow_patterns: list[str]) -> str:
+        asked.append((name, revision))
+        return str(saved[0])
+
+    monkeypatch.setattr(pytest.importorskip("huggingface_hub"), "snapshot_download", download)
+    return asked
+
+
+def test_a_hub_id_needs_its_prefix(hub: list[tuple[str, object]], saved: tuple[Path, nn.Module, Preset]) -> None:
+    assert from_pretrained("hf://owner/weights").preset == saved[2]
+    assert hub == [("owner/weights", None)]
+    from_pretrained("hf://owner/weights", revision="1f2e3d")
+    assert hub[1:] == [("owner/weights", "1f2e3d")]
+
+
+@pytest.mark.parametrize("name", ["owner/weights", "runs/best", "./best", "../weights", "/owner/weights", "best"])
+def test_the_hub_is_not_asked_without_the_prefix(name: str, hub: list[tuple[str, object]]) -> None:
+    with pytest.raises(InputError, match=f"no weights '{re.escape(name)}': no such folder"):
+        from_pretrained(name)
+    with pytest.raises(InputError, match="no such folder"):
+        from_pretrained(Path(name))
+    with pytest.raises(InputError, match="no such folder"):
+        RRN.from_pretrained(name)
+    assert not hub
+
+
+@pytest.mark.parametrize("name", ["hf://", "hf://owner", "hf://owner/name/more", "hf://../weights/..", "hf://a b/c"])
+def test_malformed_hub_ids_are_refused(name: str, hub: list[tuple[str, object]]) -> None:
+    with pytest.raises(InputError, match="weights: expected hf://owner/name, got 'hf://"):
+        from_pretrained(name)
+    assert not hub
+
+
+def test_a_failed_download_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def offline(*_: object, **__: object) -> str:
         raise OSError("no network")
 
-    monkeypatch.setattr(hub, "snapshot_download", offline)
-    with pytest.raises(
-        InputError, match=r"'somebody/weights': neither a folder nor to be had from the hub \(no network\)"
-    ):
-        from_pretrained("somebody/weights")
+    monkeypatch.setattr(pytest.importorskip("huggingface_hub"), "snapshot_download", offline)
+    with pytest.raises(InputError, match=r"'hf://owner/weights': hub download failed \(no network\)"):
+        from_pretrained("hf://owner/weights")
 
 
-def test_a_hub_id_is_fetched(saved: tuple[Path, nn.Module, Preset], monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = pytest.importorskip("huggingface_hub")
-    asked: dict[str, object] = {}
-    monkeypatch.setattr(hub, "snapshot_download", lambda name, **options: asked.update(options) or str(saved[0]))
-    assert from_pretrained("somebody/weights")[1] == saved[2]
-    assert asked["revision"] is None
-    from_pretrained("somebody/weights", revision="1f2e3d")
-    assert asked["revision"] == "1f2e3d"
-    with pytest.raises(InputError, match="revision: weights from the hub have one, but 'ages' is a folder here"):
+def test_a_revision_is_for_the_hub_only() -> None:
+    with pytest.raises(InputError, match=r"revision: only for weights on the hub \(hf://owner/name\), got the name"):
         from_pretrained("ages", revision="1f2e3d")
 
 
@@ -228,9 +280,9 @@ def test_shipped_names_load_and_a_folder_of_the_same_name_does_not_hide_them(
     monkeypatch.chdir(tmp_path)
     for name in shipped():
         (tmp_path / name).mkdir()
-        network, preset = from_pretrained(name)
-        assert preset.task in tasks.TASKS
-        assert sum(p.numel() for p in network.parameters()) == read_config(name)[1]["parameters"]
+        network = from_pretrained(name)
+        assert network.preset.task in tasks.TASKS
+        assert sum(p.numel() for p in network.parameters()) == network.config["parameters"]
 
 
 def test_no_pickle_on_any_load_path() -> None:
@@ -257,5 +309,5 @@ def test_weights_that_name_the_settings_of_other_networks_too_are_read(saved: tu
         read_config(folder)
     config["preset"]["network"] = "guessing"
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InputError, match="of a network 'guessing', which this version does not know"):
+    with pytest.raises(InputError, match="of a network 'guessing', which this version does not have"):
         read_config(folder)

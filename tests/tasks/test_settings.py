@@ -8,7 +8,8 @@ import pytest
 
 import rrn
 from rrn import tasks
-from rrn.io.pretrained import from_pretrained, read_config, save_pretrained
+from rrn.io.pretrained import save_pretrained
+from rrn.tasks.weights import from_pretrained, read_config
 from rrn.training.presets import RENAMED_SETTINGS, with_new_names
 
 Call = Callable[..., tuple[int, str, str]]
@@ -79,7 +80,8 @@ def test_every_network_has_a_class_of_settings_by_its_name(task: str) -> None:
 
 
 def test_settings_of_earlier_versions_load_under_their_new_names(tmp_path: Path) -> None:
-    network, preset = from_pretrained("sudoku-hard")
+    network = from_pretrained("sudoku-hard")
+    preset = network.preset
     save_pretrained(network, tmp_path, preset, {})
     config = json.loads((tmp_path / "config.json").read_text())
     for old, new in RENAMED_SETTINGS.items():

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from rrn.errors import InputError
-from rrn.io.pretrained import from_pretrained
 from rrn.tasks import find_preset, make_experiment
+from rrn.tasks.weights import from_pretrained
 from rrn.training.trainer import train
 
 
@@ -21,8 +21,8 @@ def run(folder: Path, start_from: str) -> None:
 
 def test_shipped_weights_by_name(tmp_path: Path) -> None:
     run(tmp_path / "run", "ages-answers")
-    trained, _ = from_pretrained(tmp_path / "run" / "best")
-    shipped, _ = from_pretrained("ages-answers")
+    trained = from_pretrained(tmp_path / "run" / "best")
+    shipped = from_pretrained("ages-answers")
     for name, weight in shipped.state_dict().items():
         torch.testing.assert_close(trained.state_dict()[name], weight)
 

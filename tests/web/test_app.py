@@ -17,7 +17,6 @@ from starlette.testclient import TestClient
 
 import rrn
 from rrn import tasks
-from rrn.io.pretrained import from_pretrained
 from rrn.tasks.babi.predict import Asked
 from rrn.tasks.babi.predict import predict as babi_predict
 from rrn.tasks.babi.vocabulary import NOT_TOLD
@@ -25,6 +24,7 @@ from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import solves
 from rrn.tasks.sudoku.predict import solve
+from rrn.tasks.weights import from_pretrained
 from rrn.web import limits
 from rrn.web.app import STATIC, create_app
 from rrn.web.panels import PANELS, pretty_clevr
@@ -70,7 +70,8 @@ def test_a_panel_appears_exactly_when_its_weights_are_there(
     panels = client.get("/api/panels").json()
     assert [panel["task"] for panel in panels] == [name for name in PANELS if name in weights]
     for panel in panels:
-        network, preset = from_pretrained(weights[panel["task"]])
+        network = from_pretrained(weights[panel["task"]])
+        preset = network.preset
         assert panel["parameters"] == sum(p.numel() for p in network.parameters())
         assert panel["steps"] == preset.steps
     alone = TestClient(create_app({"ages": weights["ages"]}, workers=1), base_url=URL)
@@ -223,7 +224,7 @@ def test_stories_are_answered_and_facts_weighed(client: TestClient, weights: dic
     assert [fact["text"] for fact in result["facts"]] == facts
     assert all(0 <= fact["mattered"] <= 1 for fact in result["facts"])
     assert result["answer"] == result["steps"][-1]["guesses"][0]["answer"]
-    network, _ = from_pretrained(weights["babi"])
+    network = from_pretrained(weights["babi"])
     expected = babi_predict(network, Asked(facts, "Where is Mary?"), 3, 20)
     guesses = [step["guesses"][0]["probability"] for step in result["steps"]]
     assert guesses == pytest.approx(expected.probabilities.max(1), abs=1e-3)

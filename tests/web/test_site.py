@@ -17,13 +17,13 @@ import pytest
 from tests.web.browsing import Visit, told, until
 
 from rrn.errors import InputError
-from rrn.io.pretrained import from_pretrained
 from rrn.tasks.babi.presets import ASKED
 from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import grid_to_line
 from rrn.tasks.sudoku.heard import heard
 from rrn.tasks.sudoku.predict import solve
+from rrn.tasks.weights import from_pretrained
 from rrn.web import site as building
 from rrn.web.panels import ages, babi, pretty_clevr
 from rrn.web.panels.sudoku import EXTREME, IMPOSSIBLE, read_puzzle
@@ -84,7 +84,7 @@ def check_guesses(found: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 def test_sudoku_is_solved_as_in_python(there: Visit, easy: str) -> None:
-    network, _ = from_pretrained("sudoku")
+    network = from_pretrained("sudoku")
     for puzzle in (easy, *EXAMPLES[:3]):
         (found,) = ask(there, "sudoku", "solve", {"puzzles": [puzzle], "steps": 128, "restarts": 0})["puzzles"]
         expected = solve(puzzle, network=network, restarts=0, trace=True)
@@ -131,7 +131,8 @@ def test_the_search_counts_as_the_exact_solver_does(there: Visit) -> None:
 
 
 def test_ages_are_answered_as_in_python(there: Visit) -> None:
-    network, preset = from_pretrained("ages")
+    network = from_pretrained("ages")
+    preset = network.preset
     stories = [
         *list(ages.EXAMPLES.values())[:3],
         "Zoë is 7. Jean-Luc is 1 year older than Zoë. How old is jean-luc?",
@@ -163,7 +164,8 @@ def test_ages_are_answered_as_in_python(there: Visit) -> None:
 
 
 def test_scenes_are_walked_as_in_python(there: Visit) -> None:
-    network, preset = from_pretrained("pretty-clevr")
+    network = from_pretrained("pretty-clevr")
+    preset = network.preset
     for seed, start, jumps in ((7, "green", 3), (0, "star", 7), (999, "black", 0), (12, "heart", 5)):
         scenes = ask(there, "prettyClevr", "scene", seed)["objects"], pretty_clevr._scene(seed)["objects"]
         for ours, theirs in zip(*scenes, strict=True):
@@ -180,7 +182,8 @@ def test_scenes_are_walked_as_in_python(there: Visit) -> None:
 
 
 def test_stories_are_answered_as_in_python(there: Visit) -> None:
-    network, preset = from_pretrained(ASKED)
+    network = from_pretrained(ASKED)
+    preset = network.preset
     asked = [(story["facts"], story["question"]) for story in ask(there, "babi", "examples", 3)]
     assert len(asked) == 21
     asked.append(("Mary walked into the corridor. Mary put the ball down.", "Where's the ball?"))

@@ -28,12 +28,15 @@ class Options:
 
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn average", ABOUT)
-    from rrn.io.pretrained import CONFIG, average, save_pretrained
+    from rrn.io.pretrained import CONFIG, save_pretrained
+    from rrn.tasks import presets
+    from rrn.tasks.weights import average
 
     check_place(options.out / CONFIG)
-    network, preset = average(options.weights)
+    network = average(options.weights)
+    preset = network.preset
     names = ", ".join(Path(name).parent.name if Path(name).name == "best" else name for name in options.weights)
-    save_pretrained(network, options.out, preset, {"mean_of": names})
+    save_pretrained(network, options.out, preset, {"mean_of": names}, presets().get(preset.name))
     print(f"written: {options.out}; evaluate with: rrn evaluate {preset.name} --weights {options.out}", file=sys.stderr)
     if options.json:
         print_json({"out": str(options.out), "preset": preset.name, "mean_of": list(options.weights)})

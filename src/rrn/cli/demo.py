@@ -137,28 +137,27 @@ def _grid(puzzle: np.ndarray, probabilities: np.ndarray | None, step: int, last:
 
 
 def _babi() -> Act:
-    from rrn.io.pretrained import from_pretrained
     from rrn.tasks.answers import important_facts
     from rrn.tasks.babi.predict import parse as read
     from rrn.tasks.babi.predict import predict
-    from rrn.tasks.babi.presets import ASKED, BabiPreset
+    from rrn.tasks.babi.presets import ASKED
+    from rrn.tasks.weights import from_pretrained
 
-    network, preset = from_pretrained(ASKED)
-    assert isinstance(preset, BabiPreset)
-    result = predict(network, read(STORY, STORY_QUESTION), preset.steps, preset.max_facts)
+    network = from_pretrained(ASKED)
+    result = predict(network, read(STORY, STORY_QUESTION), network.preset.steps, network.preset.max_facts)
     needed = sorted((fact for fact, _ in important_facts(result, 2)), key=result.details["facts"].index)
     reason = f"It needed: {' '.join(needed)}"
     return lambda stage: _answer(stage, "A story.", STORY, STORY_QUESTION, _best(result), "office", reason)
 
 
 def _ages() -> Act:
-    from rrn.io.pretrained import from_pretrained
     from rrn.tasks.ages.predict import parse as read
     from rrn.tasks.ages.predict import predict
+    from rrn.tasks.weights import from_pretrained
 
-    network, preset = from_pretrained("ages")
+    network = from_pretrained("ages")
     asked = read(RIDDLE, RIDDLE_ABOUT)
-    result = predict(network, asked, preset.steps)
+    result = predict(network, asked, network.preset.steps)
     truth, far = result.details["truth"], counted(int(asked.questions.length[0]), "difference")
     question = result.details["question"]
     reason = f"{far} away from the one age that is given."
@@ -166,13 +165,13 @@ def _ages() -> Act:
 
 
 def _pretty_clevr() -> Act:
-    from rrn.io.pretrained import from_pretrained
     from rrn.tasks.pretty_clevr.predict import parse as read
     from rrn.tasks.pretty_clevr.predict import predict
+    from rrn.tasks.weights import from_pretrained
 
-    network, preset = from_pretrained("pretty-clevr")
+    network = from_pretrained("pretty-clevr")
     asked = read(SCENE, START, JUMPS)
-    result = predict(network, asked, preset.steps)
+    result = predict(network, asked, network.preset.steps)
     about = "Eight objects. From one, jump to the nearest object not visited yet, again and again."
     question = f"From the {START} one, where do {JUMPS} jumps lead?"
     truth, path = result.details["truth"], " → ".join(asked.path)

@@ -27,7 +27,8 @@ def main(arguments: list[str]) -> int:
     about = f"Measure {named.name}: {named.about}"
     options: EvaluateOptions = parse(module.Options, arguments[1:], f"rrn evaluate {named.name}", about)
     from rrn.inference.devices import find_device, host
-    from rrn.io.pretrained import from_pretrained, read_config, shipped
+    from rrn.io.pretrained import shipped
+    from rrn.tasks.weights import from_pretrained, read_config
 
     source = options.weights or named.name
     if options.weights is None and named.name not in shipped():
@@ -40,7 +41,7 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"--weights {source}: task {preset.task!r}, but {named.name!r} needs {named.task!r}")
     keep_freed_memory()
     device = find_device(options.device)
-    network = host(from_pretrained(source)[0], device)
+    network = host(from_pretrained(source), device)
     with progress_bars() as progress:
         result = module.evaluate(network, preset, options, partial(progress, "evaluating"))
     result |= provenance(config) | {"device": str(device)}

@@ -57,10 +57,10 @@ def _preset_program(name: str, options: Options) -> "ExportedProgram":
     preset = tasks.find_preset(name)
     if preset.task not in EXPORTED_TASKS:
         raise InputError(f"no export for the task {preset.task!r}; supported: {', '.join(EXPORTED_TASKS)}")
-    from rrn.io.pretrained import from_pretrained
+    from rrn.tasks.weights import from_pretrained
 
     module = tasks.folder(preset.task, "export")
-    network, _ = from_pretrained(options.weights or name)
+    network = from_pretrained(options.weights or name)
     if options.what == "run":
         return module.run_program(network, options.steps)
     return module.step_program(network) if options.what == "step" else module.start_program(network)

@@ -213,9 +213,9 @@ def _is_declared(given: str) -> bool:
 @cache
 def _load(weights: str, device: str) -> "nn.Module":
     from rrn.inference.devices import find_device, host
-    from rrn.io.pretrained import from_pretrained
+    from rrn.tasks.weights import from_pretrained
 
-    return host(from_pretrained(weights, task="sudoku")[0], find_device(device))
+    return host(from_pretrained(weights, task="sudoku"), find_device(device))
 
 
 def _work_out(

@@ -10,7 +10,7 @@ from rrn.constraints.declaring import Constraints, Problem
 from rrn.constraints.solving import Solver, make_network
 from rrn.errors import InputError, blaming, quote, shorten
 from rrn.io.files import read_bytes, write_json
-from rrn.io.pretrained import load_weights, save_network
+from rrn.io.pretrained import build_with_weights, save_network
 from rrn.nn.updates import SharedLayerUpdate
 
 SOLVER = "solver.json"
@@ -176,6 +176,5 @@ def load_solver(folder: Path) -> Solver:
     with blaming(f"{path}: not the settings of a solver"):
         settings = json.loads(read_bytes(path, MOST_BYTES))
         kinds, refutes = [str(kind) for kind in settings.pop("kinds")], bool(settings.pop("refutes", False))
-        network = make_network(len(kinds), **settings)
-    load_weights(network, folder)
-    return Solver(network.eval(), kinds, refutes)
+    network = build_with_weights(lambda: make_network(len(kinds), **settings), folder)
+    return Solver(network, kinds, refutes)

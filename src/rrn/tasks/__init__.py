@@ -44,4 +44,6 @@ def build_network(preset: Preset) -> "nn.Module":
 
 
 def make_experiment(preset: Preset) -> "Experiment[Any]":
-    return folder(preset.task, "experiment").make(preset)
+    experiment: Experiment[Any] = folder(preset.task, "experiment").make(preset)
+    experiment.named_preset = presets().get(preset.name)
+    return experiment

@@ -60,6 +60,8 @@ class Experiment(ABC, Generic[P]):
 
     progress = 0.0
     """The share of the training budget that is spent; set before every update."""
+    named_preset: Preset | None = None
+    """The preset of this name with its default settings, for the command in the model card."""
 
     def __init__(self, preset: P) -> None:
         self.preset = preset

@@ -112,12 +112,6 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def widest(preset: "Preset") -> int:
-    """The largest of its settings that are widths of layers."""
-    hints = get_type_hints(type(preset), include_extras=True)
-    return max((getattr(preset, name) for name, hint in hints.items() if hint == Width), default=1)
-
-
 def _fitting(value: Any, hint: Any, name: str, allowed: Range | None = None) -> Any:
     kind, parts = get_origin(hint), get_args(hint)
 
@@ -203,8 +197,8 @@ class Preset:
     """Decay of the running average of the weights that is validated and kept. Unset: the weights themselves."""
 
     start_from: Path | None = None
-    """Weights of the same network, or of a shallower one, to start from: shipped ones by name, or a folder, with a
-    separator in it (./best). Unset: random weights."""
+    """Weights of the same network, or of a shallower one, to start from: a shipped name or a folder. Unset: random
+    weights."""
     seed: Seed = 0
     validate_every: Count = 1000
     """Updates between validations."""

@@ -125,7 +125,7 @@ class RunFolder(Callback):
     """Writes metrics.jsonl, best/ and TensorBoard files."""
 
     def __init__(self, experiment: Experiment[Any], folder: Path, tensorboard: bool) -> None:
-        self.preset, self.folder = experiment.preset, folder
+        self.preset, self.named_preset, self.folder = experiment.preset, experiment.named_preset, folder
         self.board: Any = None
         if tensorboard:
             try:
@@ -153,7 +153,7 @@ class RunFolder(Callback):
                 self.board.add_scalar(name, value, loop.update)
         if is_best:
             with replacing_folder(self.folder / "best") as new:
-                save_pretrained(loop.validated, new, self.preset, loop.best)
+                save_pretrained(loop.validated, new, self.preset, loop.best, self.named_preset)
 
     def on_end(self, loop: Loop) -> None:
         if self.board:

@@ -16,8 +16,9 @@ from torch import nn
 import rrn
 from rrn.errors import InputError
 from rrn.inference.devices import find_device, host
-from rrn.io.pretrained import from_pretrained, shipped
+from rrn.io.pretrained import shipped
 from rrn.tasks.accuracy import ACCURACY
+from rrn.tasks.weights import from_pretrained
 from rrn.training.presets import Preset
 from rrn.web import limits
 from rrn.web.guard import HEADERS, LOOPBACK, Guard, refusal
@@ -66,9 +67,9 @@ def create_app(
     place = find_device(device)
 
     def load(name: str | Path) -> tuple[nn.Module, Preset]:
-        network, preset = from_pretrained(name)
+        network = from_pretrained(name)
         pool.watch(network)
-        return host(network, place), preset
+        return host(network, place), network.preset
 
     loaded = {name: load(weights[name]) for name in PANELS if name in weights}
 

@@ -20,12 +20,12 @@ import tyro
 
 from rrn.errors import InputError
 from rrn.io.export import write_onnx
-from rrn.io.pretrained import from_pretrained
 from rrn.tasks.accuracy import ACCURACY
 from rrn.tasks.babi import vocabulary
 from rrn.tasks.pretty_clevr import data as clevr
 from rrn.tasks.pretty_clevr.figures import PALETTE, outline
 from rrn.tasks.pretty_clevr.predict import scene_of
+from rrn.tasks.weights import from_pretrained
 from rrn.web.networks import PROGRAMS
 from rrn.web.panels import PANELS, ages, babi, sudoku
 
@@ -79,7 +79,8 @@ def build(out: Path, downloads: Path) -> None:
     (part / "networks").mkdir()
     panels = []
     for name, panel in PANELS.items():
-        network, preset = from_pretrained(panel.weights)
+        network = from_pretrained(panel.weights)
+        preset = network.preset
         print(f"exporting {name} …", file=sys.stderr, flush=True)
         outputs = ["outputs", "next_state_0", "next_state_1"] if name == "sudoku" else ["outputs"]
         write_onnx(PROGRAMS[name](network, preset.steps), part / "networks" / f"{name}.onnx", outputs)

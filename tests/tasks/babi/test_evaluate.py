@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from rrn import tasks
 from rrn.errors import InputError
-from rrn.io.pretrained import from_pretrained, save_pretrained
+from rrn.io.pretrained import save_pretrained
 from rrn.tasks.babi.data import EndlessQuestions, write_babi
 from rrn.tasks.babi.evaluate import Options, evaluate, tables, wrong_by_step
 from rrn.tasks.babi.figures import draw_result
 from rrn.tasks.babi.presets import BabiPreset
 from rrn.tasks.babi.vocabulary import WORDS
+from rrn.tasks.weights import from_pretrained
 
 
 class GivesUpOnSomeTasks(nn.Module):
@@ -114,7 +115,8 @@ def test_other_seeds_and_baselines_are_measured_beside_it(tmp_path: Path) -> Non
 
 
 def test_the_shipped_weights_solve_every_task_of_generated_questions() -> None:
-    network, preset = from_pretrained("babi")
+    network = from_pretrained("babi")
+    preset = network.preset
     assert isinstance(preset, BabiPreset)
     questions = EndlessQuestions(77).take(40)
     wrong = wrong_by_step(network, questions, preset.steps, preset.max_facts)[-1]

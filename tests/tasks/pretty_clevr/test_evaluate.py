@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from rrn import tasks
 from rrn.errors import InputError
-from rrn.io.pretrained import from_pretrained, shipped
+from rrn.io.pretrained import shipped
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.evaluate import Options, evaluate, right_by_step, tables
 from rrn.tasks.pretty_clevr.figures import draw_result
+from rrn.tasks.weights import from_pretrained
 
 
 class AsFarAsItsSteps(nn.Module):
@@ -92,7 +93,8 @@ def test_tables_and_the_figure(tmp_path: Path) -> None:
 )
 def test_the_shipped_weights_do_what_is_said_of_them(name: str, floors: list[float]) -> None:
     assert name in shipped()
-    network, preset = from_pretrained(name)
+    network = from_pretrained(name)
+    preset = network.preset
     right = right_by_step(network, data.scenes("test", 20), np.arange(20 * 128), preset.steps)[-1]
     for jumps, floor in enumerate(floors):
         assert right[np.arange(20 * 128) % 8 == jumps].mean() >= floor

@@ -7,11 +7,11 @@ import torch
 import torch.nn.functional as F
 
 from rrn import tasks
-from rrn.io.pretrained import from_pretrained
 from rrn.nn.readouts import Outputs
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.experiment import PrettyClevrExperiment
 from rrn.tasks.pretty_clevr.presets import PaperPreset, PrettyClevrPreset
+from rrn.tasks.weights import from_pretrained
 from rrn.training.experiment import RunningBatch, Shard, seeded
 
 
@@ -151,7 +151,8 @@ def test_validation_counts_every_number_of_jumps_that_training_has_come_to() -> 
 
 
 def test_weights_to_start_from_are_brought_to_the_scale_of_distances() -> None:
-    network, preset = from_pretrained("pretty-clevr-paper")
+    network = from_pretrained("pretty-clevr-paper")
+    preset = network.preset
     assert isinstance(preset, PaperPreset)
     finer = dataclasses.replace(
         preset, magnify=4 * preset.magnify, start_from=Path("pretty-clevr-paper"), scenes=50, batch_size=20

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from rrn import tasks
 from rrn.errors import InputError
-from rrn.io.pretrained import from_pretrained
 from rrn.nn.updates import State
 from rrn.tasks.sudoku import experiment as room
 from rrn.tasks.sudoku.exact import count_solutions, generate
@@ -19,6 +18,7 @@ from rrn.tasks.sudoku.experiment import SudokuExperiment
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, solves
 from rrn.tasks.sudoku.settings import CandidatesPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
+from rrn.tasks.weights import from_pretrained
 from rrn.training.checkpoints import load_checkpoint
 from rrn.training.experiment import RunningBatch, Shard, seeded
 from rrn.training.trainer import train
@@ -305,7 +305,7 @@ def test_a_resumed_run_is_an_uninterrupted_one(tmp_path: Path, monkeypatch: pyte
 
 def test_validation_counts_solved_puzzles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "VALIDATION", 6)
-    figures = tiny().validate(from_pretrained("sudoku")[0])
+    figures = tiny().validate(from_pretrained("sudoku"))
     assert set(figures) == {"score", "solved", "cells"}
     assert figures["score"] == pytest.approx(figures["solved"] + 0.01 * figures["cells"])
     assert 0.3 < figures["cells"] <= 1

@@ -5,19 +5,19 @@ import pytest
 import torch
 
 from rrn.errors import InputError
-from rrn.io.pretrained import from_pretrained
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.export import Step
 from rrn.tasks.sudoku.files import parse_puzzle
 from rrn.tasks.sudoku.heard import GROUPS, heard, silences
 from rrn.tasks.sudoku.model import KINDS
+from rrn.tasks.weights import from_pretrained
 
 PUZZLES = np.stack([parse_puzzle(text) for text in EXAMPLES[:2]])
 
 
 @pytest.fixture(scope="module")
 def network() -> torch.nn.Module:
-    return from_pretrained("sudoku")[0]
+    return from_pretrained("sudoku")
 
 
 def test_it_is_the_networks_own_step(network: torch.nn.Module) -> None:

@@ -13,7 +13,6 @@ from rrn._compat import COMPILED
 from rrn.errors import InputError
 from rrn.inference.places import NOISE_EVERY, STRIDE
 from rrn.inference.search import FIRST_GUESS
-from rrn.io.pretrained import from_pretrained
 from rrn.nn.updates import State
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, is_solved, solves
@@ -21,6 +20,7 @@ from rrn.tasks.sudoku.model import CandidateSudoku
 from rrn.tasks.sudoku.predict import RESTARTS, answers_by_step, solve
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.tasks.sudoku.settings import CandidatesPreset
+from rrn.tasks.weights import from_pretrained
 
 Puzzles = tuple[np.ndarray, np.ndarray]
 
@@ -247,7 +247,7 @@ def add_until_nothing_fits(puzzle: np.ndarray) -> None:
 @pytest.mark.parametrize("max_steps", [5, 40])
 def test_the_compiled_engine_solves_what_the_plain_one_solves(max_steps: int) -> None:
     """On puzzles easy enough that some are solved, and some that have no solution."""
-    network, _ = from_pretrained("sudoku")
+    network = from_pretrained("sudoku")
     puzzles, _ = generate(30, np.random.default_rng(5), (0, 12))
     for row in (3, 4):
         add_until_nothing_fits(puzzles[row])

@@ -39,15 +39,15 @@ def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn ask ages", "Ask how old somebody is. Facts look like: " + EXAMPLE)
     story = options.story or (EXAMPLE if sys.stdin.isatty() else sys.stdin.read())
     from rrn.inference.devices import find_device, host
-    from rrn.io.pretrained import from_pretrained
     from rrn.tasks.ages.predict import parse as read
     from rrn.tasks.ages.predict import predict
     from rrn.tasks.answers import is_correct, top_choices
+    from rrn.tasks.weights import from_pretrained
 
     asked = read(story, options.question, options.seed)
-    network, preset = from_pretrained(options.weights, task="ages")
+    network = from_pretrained(options.weights, task="ages")
     host(network, find_device(options.device))
-    result = predict(network, asked, options.steps or preset.steps)
+    result = predict(network, asked, options.steps or network.preset.steps)
     name, best, correct = asked.asked, top_choices(result, 2), is_correct(result)
     truth = result.details["truth"]
     if options.json:

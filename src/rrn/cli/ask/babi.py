@@ -74,14 +74,12 @@ def main(arguments: list[str]) -> int:
 
 def _predict(options: Options, asked: "Asked") -> "Result":
     from rrn.inference.devices import find_device, host
-    from rrn.io.pretrained import from_pretrained
     from rrn.tasks.babi.predict import predict
-    from rrn.tasks.babi.presets import BabiPreset
+    from rrn.tasks.weights import from_pretrained
 
-    network, preset = from_pretrained(options.weights, task="babi")
+    network = from_pretrained(options.weights, task="babi")
     host(network, find_device(options.device))
-    assert isinstance(preset, BabiPreset)
-    return predict(network, asked, options.steps or preset.steps, preset.max_facts)
+    return predict(network, asked, options.steps or network.preset.steps, network.preset.max_facts)
 
 
 def _print_result(result: "Result", asked: "Asked", options: Options) -> None:

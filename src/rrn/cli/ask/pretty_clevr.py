@@ -37,17 +37,17 @@ def main(arguments: list[str]) -> int:
         Options, arguments, "rrn ask pretty-clevr", "Ask where some jumps to the nearest unvisited object lead."
     )
     from rrn.inference.devices import find_device, host
-    from rrn.io.pretrained import from_pretrained
     from rrn.tasks.answers import is_correct, top_choices
     from rrn.tasks.pretty_clevr import data
     from rrn.tasks.pretty_clevr.figures import draw_question
     from rrn.tasks.pretty_clevr.predict import parse as read
     from rrn.tasks.pretty_clevr.predict import predict
+    from rrn.tasks.weights import from_pretrained
 
     asked = read(options.seed, options.start, options.jumps)
-    network, preset = from_pretrained(options.weights, task="pretty-clevr")
+    network = from_pretrained(options.weights, task="pretty-clevr")
     host(network, find_device(options.device))
-    result = predict(network, asked, options.steps or preset.steps)
+    result = predict(network, asked, options.steps or network.preset.steps)
     if options.out:
         draw_question(options.out, asked.scene, asked.start, asked.jumps)
     best, correct, truth = top_choices(result, 2), is_correct(result), result.details["truth"]

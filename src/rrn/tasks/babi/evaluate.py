@@ -10,7 +10,6 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from rrn.errors import InputError, counted
-from rrn.io.pretrained import from_pretrained, read_config
 from rrn.tasks.answers import answer_logits
 from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.presets import BabiPreset, MemN2NPreset, PaperPreset, RolesPreset
@@ -18,6 +17,7 @@ from rrn.tasks.babi.reader import read_babi
 from rrn.tasks.babi.stories import TASKS
 from rrn.tasks.babi.vocabulary import UNKNOWN_ID
 from rrn.tasks.evaluation import EvaluateOptions, step_list
+from rrn.tasks.weights import from_pretrained, read_config
 from rrn.training.experiment import Batch
 from rrn.training.presets import Range
 
@@ -226,7 +226,7 @@ def _measure_weights(weights: str, questions: EncodedQuestions) -> dict[str, Any
     preset, config = read_config(weights)
     if not isinstance(preset, BabiPreset):
         raise InputError(f"--beside {weights}: of the task {preset.task!r}, not of bAbI")
-    network, _ = from_pretrained(weights)
+    network = from_pretrained(weights)
     figures = _measure(network, preset, questions, list(range(1, preset.steps + 1)), preset.max_facts)
     about = {name: config["trained"].get(name) for name in ("update", "minutes")}
     return {"preset": preset, "parameters": config["parameters"], "seed": preset.seed, **about, **figures}

@@ -9,10 +9,10 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.io.pretrained import from_pretrained, read_config
 from rrn.tasks.evaluation import EvaluateOptions, in_parts, step_list
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.predict import probabilities
+from rrn.tasks.weights import from_pretrained, read_config
 from rrn.training.presets import Preset
 
 CHUNK = 1_000
@@ -67,7 +67,7 @@ def evaluate(
         its_preset, config = read_config(name)
         if its_preset.task != preset.task:
             raise InputError(f"--beside {name}: of the task {its_preset.task!r}, not of {preset.task!r}")
-        other, _ = from_pretrained(name)
+        other = from_pretrained(name)
         figures = measure(other, list(range(1, its_preset.steps + 1)), index * len(numbers))
         facts = {"parameters": config["parameters"], "steps": its_preset.steps, "trained": config["trained"]}
         result["beside"][its_preset.name] = {**facts, **figures}

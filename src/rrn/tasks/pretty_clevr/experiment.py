@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rrn.io.pretrained import read_config
 from rrn.nn.losses import mean_when_due
 from rrn.nn.readouts import Outputs, answer_of
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.evaluate import right_by_step
 from rrn.tasks.pretty_clevr.model import as_batch, build
 from rrn.tasks.pretty_clevr.presets import PaperPreset, PrettyClevrPreset, SeeingPreset, WalkingPreset
+from rrn.tasks.weights import read_config
 from rrn.training.curriculum import CurriculumExperiment
 from rrn.training.experiment import Batch, seeded
 

@@ -113,9 +113,9 @@ def solve(
 
 def load(weights: str) -> PuzzleNetwork:
     """A network for Sudoku by the name of its weights."""
-    from rrn.io.pretrained import from_pretrained
+    from rrn.tasks.weights import from_pretrained
 
-    return _for_puzzles(from_pretrained(weights, task="sudoku")[0])
+    return _for_puzzles(from_pretrained(weights, task="sudoku"))
 
 
 def _for_puzzles(network: nn.Module) -> PuzzleNetwork:

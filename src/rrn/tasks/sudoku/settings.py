@@ -10,7 +10,7 @@ from rrn.training.presets import Needs, Range, Share, SlotPreset, Weight, Width
 
 Givens = Annotated[tuple[int, int], Range(least=0, most=81, rising=True)]
 DigitUnits = Annotated[int, Range(least=0, most=10_000)]
-Layers = Annotated[int, Range(least=1, most=100)]
+Layers = Annotated[int, Range(least=1, most=64)]
 
 
 @dataclass(frozen=True, kw_only=True)

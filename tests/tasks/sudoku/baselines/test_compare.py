@@ -6,10 +6,10 @@ import torch
 
 from rrn import tasks
 from rrn.errors import InputError
-from rrn.io.pretrained import from_pretrained
 from rrn.tasks.sudoku.baselines import compare
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.predict import answers_by_step
+from rrn.tasks.weights import from_pretrained
 
 BY_HEART = "sudoku-rn-graph"
 TRAINED = [system.name for system in compare.SYSTEMS if system.make is None and system.name != BY_HEART]
@@ -24,7 +24,7 @@ def easy() -> tuple[np.ndarray, np.ndarray]:
 def test_a_batch_of_puzzles_in_probabilities_of_every_step_out(
     system: compare.System, easy: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    network = system.make() if system.make else from_pretrained(system.name)[0]
+    network = system.make() if system.make else from_pretrained(system.name)
     puzzles = torch.from_numpy(easy[0][:2]).long()
     with torch.no_grad():
         outputs, state = network({"puzzle": puzzles}, steps=2)
@@ -38,7 +38,8 @@ def test_a_batch_of_puzzles_in_probabilities_of_every_step_out(
 @pytest.mark.parametrize("name", TRAINED)
 def test_shipped_weights_do_better_than_none(name: str, easy: tuple[np.ndarray, np.ndarray]) -> None:
     puzzles, solutions = easy
-    trained, preset = from_pretrained(name)
+    trained = from_pretrained(name)
+    preset = trained.preset
     torch.manual_seed(0)
     untrained = tasks.build_network(preset).eval()
 

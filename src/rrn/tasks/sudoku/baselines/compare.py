@@ -14,12 +14,12 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.io.pretrained import from_pretrained, read_config
 from rrn.tasks.sudoku.baselines.belief_propagation import BeliefPropagation, ModifiedBeliefPropagation
 from rrn.tasks.sudoku.data import add_givens
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.predict import solve
+from rrn.tasks.weights import from_pretrained
 from rrn.viewing.plots import save, subplots
 
 PUZZLES, SEED = 1000, 2018
@@ -85,8 +85,8 @@ def measure(
     if system.make is not None:
         network = system.make()
     else:
-        network, _ = from_pretrained(system.name)
-        _, config = read_config(system.name)
+        network = pretrained = from_pretrained(system.name)
+        config = pretrained.config
         about = {"parameters": config["parameters"], "minutes": config["trained"].get("minutes")}
     if system.givens is not None:
         puzzles = _with_givens(puzzles, solutions, system.givens)
