@@ -105,7 +105,7 @@ def test_without_a_command_there_is_help_and_an_error_code(call: Call) -> None:
         (["train", "babi", "--tasks", "1,21"], "rrn: --tasks: expected at most 20, got 21\n"),
         (["data", "sudoku", "--extra-givens", "5,2"], "rrn: --extra-givens: "),
         (["evaluate", "ages", "--limit", "0"], "rrn: --limit: expected at least 1, got 0\n"),
-        (["evaluate", "ages", "--weights", "/nowhere"], "rrn: no weights '/nowhere': no such folder, and shipped are"),
+        (["evaluate", "ages", "--weights", "/nowhere"], "rrn: no weights '/nowhere': no such folder; shipped weights:"),
         (["data", "ages", "--count", "0"], "rrn: --count: expected at least 1, got 0\n"),
         (["ask", "ages", STORY, "--steps", "0"], "rrn: --steps: expected at least 1, got 0\n"),
     ],

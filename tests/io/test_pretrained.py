@@ -64,7 +64,7 @@ def test_the_mean_of_weights(saved: tuple[Path, nn.Module, Preset], tmp_path: Pa
     assert "the mean of several weights" in (out / "README.md").read_text()
     with pytest.raises(InputError, match="two or more"):
         average([folder])
-    with pytest.raises(InputError, match="expected those of the task 'ages', got those of 'sudoku'"):
+    with pytest.raises(InputError, match="for the task 'sudoku', not for 'ages'"):
         average([folder, "sudoku"])
     save_pretrained(tasks.build_network(tasks.find_preset("ages")), tmp_path / "wide", tasks.find_preset("ages"), {})
     with pytest.raises(InputError, match="not the shapes of"):
@@ -163,7 +163,7 @@ def test_a_wide_network_loads_after_its_shapes_were_compared(tmp_path: Path) -> 
 
 def test_weights_of_another_task_are_refused(saved: tuple[Path, nn.Module, Preset]) -> None:
     assert from_pretrained(saved[0], task="ages").preset.task == "ages"
-    with pytest.raises(InputError, match="expected those of the task 'sudoku', got those of 'ages'"):
+    with pytest.raises(InputError, match="for the task 'ages', not for 'sudoku'"):
         from_pretrained(saved[0], task="sudoku")
 
 
@@ -199,7 +199,7 @@ def test_networks_with_and_without_a_preset_load_by_one_function(tmp_path: Path)
         assert not loaded.training
     assert (network.preset, network.config["hidden"]) == (None, 6)
     assert shipped_network.preset == read_config("ages")[0]
-    with pytest.raises(InputError, match="expected those of the task 'ages', got those of 'no preset'"):
+    with pytest.raises(InputError, match="without a preset, not for 'ages'"):
         from_pretrained(tmp_path, task="ages")
     with pytest.raises(InputError, match="update: only for an RRN with custom parts; 'ages' has a preset"):
         from_pretrained("ages", update=LSTMUpdate(6))

@@ -43,9 +43,9 @@ def from_pretrained(
     config, preset = read_json_config(source), None
     if "task" in config:
         preset, config = read_config(source)
-    found = "no preset" if preset is None else preset.task
-    if task is not None and found != task:
-        raise InputError(f"weights {quote(str(name))}: expected those of the task {task!r}, got those of {found!r}")
+    if task is not None and (preset is None or preset.task != task):
+        found = "without a preset" if preset is None else f"for the task {preset.task!r}"
+        raise InputError(f"weights {quote(str(name))}: {found}, not for {task!r}")
     network: Any
     if preset is None:
         network = load_network(RRN, source, parts)
