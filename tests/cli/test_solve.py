@@ -252,7 +252,7 @@ def test_pictures(call: Call, tmp_path: Path) -> None:
         (["missing.txt"], "missing.txt: neither a file nor a puzzle (81 characters with 0, . or _ for empty cells)"),
         (["123"], "puzzle:1: row 1 of the grid has 3 cells, not 9"),
         (["." * 80], "puzzle:1: 80 cells where a puzzle has 16, 36, 81 or 256"),
-        (["." * 80 + "z"], "puzzle:1: 'z' in place 81 is neither a digit nor an empty cell (0, . or _)"),
+        (["." * 80 + "z"], "puzzle:1: 'z' in cell 81 is neither a digit nor an empty cell (0, . or _)"),
         (
             ["7" + "." * 9 + "7" + "." * 70],
             "puzzle:1: two equal givens clash: 7 in row 1, column 1 and in row 2, column 2",

@@ -144,8 +144,8 @@ def test_the_examples_are_what_they_are_called(client: TestClient) -> None:
     [
         ({"puzzles": ["55" + "." * 79]}, "The puzzle contradicts itself: 5 in row 1, column 1 and in row 1, column 2."),
         ({"puzzles": ["5" * 80]}, "The puzzle: 80 cells where a puzzle has 81."),
-        ({"puzzles": ["z" * 81]}, "The puzzle: 'z' in place 1 is neither a digit nor an empty cell (0, . or _)."),
-        ({"puzzles": ["." * 81, "²" * 81]}, "Puzzle 2: '²' in place 1 is neither"),
+        ({"puzzles": ["z" * 81]}, "The puzzle: 'z' in cell 1 is neither a digit nor an empty cell (0, . or _)."),
+        ({"puzzles": ["." * 81, "²" * 81]}, "Puzzle 2: '²' in cell 1 is neither"),
         ({"puzzles": []}, "puzzles: List should have at least 1 item"),
         ({"puzzles": ["." * 81] * 65}, "puzzles: List should have at most 64 items"),
         ({"puzzles": ["." * 1001]}, "puzzles.0: String should have at most 1000 characters"),

@@ -104,8 +104,8 @@ def bad_texts(some: Some) -> dict[str, tuple[str, str]]:
     return {
         "short": (puzzle[:80], "80 cells"),
         "long": (puzzle + "1", "82 cells"),
-        "foreign": (puzzle[:40] + "z" + puzzle[41:], "'z' in place 41"),
-        "superscript": (puzzle[:40] + "²" + puzzle[41:], "'²' in place 41"),
+        "foreign": (puzzle[:40] + "z" + puzzle[41:], "'z' in cell 41"),
+        "superscript": (puzzle[:40] + "²" + puzzle[41:], "'²' in cell 41"),
         "clash": ("11" + "." * 79, "clash"),
         "impossible": (impossible, "no solution"),
         "ambiguous": (two_solutions, "more than one solution"),
@@ -115,7 +115,7 @@ def bad_texts(some: Some) -> dict[str, tuple[str, str]]:
         "short solution": (f"{puzzle},{solution[:80]}", "80 cells"),
         "row too short": (rows(some[0][0])[:-1], "row 9 of the grid has 8 cells"),
         "row missing": (rows(some[0][0])[:-10] + "\n", "a grid of 8 rows"),
-        "foreign in grid": (rows(some[0][0])[:-1] + "a", "'a' in place 81"),
+        "foreign in grid": (rows(some[0][0])[:-1] + "a", "'a' in cell 81"),
         "word": ("hello", "cells, not 9"),
     }
 
@@ -165,11 +165,11 @@ def test_a_flood_of_bad_puzzles_is_counted(some: Some) -> None:
 def test_files_that_hold_nothing(tmp_path: Path, some: Some) -> None:
     empty = tmp_path / "empty"
     empty.write_text("puzzle,solution\n")
-    with pytest.raises(InputError, match="no usable puzzle"):
+    with pytest.raises(InputError, match="no valid puzzle"):
         read_puzzles(empty)
     only_bad = tmp_path / "bad"
     only_bad.write_text("1" * 81)
-    with pytest.raises(InputError, match=r"bad:1: .*clash[\s\S]*no usable puzzle"):
+    with pytest.raises(InputError, match=r"bad:1: .*clash[\s\S]*no valid puzzle"):
         read_puzzles(only_bad, skip_bad=True)
     broken = tmp_path / "broken.gz"
     broken.write_bytes(gzip.compress(line(some[0][0]).encode())[:-12])
@@ -180,5 +180,5 @@ def test_files_that_hold_nothing(tmp_path: Path, some: Some) -> None:
 
 
 def test_one_puzzle_means_one(some: Some) -> None:
-    with pytest.raises(InputError, match="2 puzzles, where one is expected"):
+    with pytest.raises(InputError, match="expected one puzzle, found 2"):
         parse_puzzle("\n".join(map(line, some[0][:2])))

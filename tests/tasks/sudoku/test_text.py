@@ -119,7 +119,7 @@ def test_json_lines_and_solutions() -> None:
         (["[[1, 2], [17, 3]]"], "x: item 1", "2 cells"),
         (["", "123"], "x:2", "row 1 of the grid has 3 cells, not 9"),
         (["1" * 80], "x:1", "80 cells where a puzzle has 16, 36, 81 or 256"),
-        (["5" + "." * 35, "7" + "." * 35], "x:2", "'7' in place 1 is neither a digit nor an empty cell"),
+        (["5" + "." * 35, "7" + "." * 35], "x:2", "'7' in cell 1 is neither a digit nor an empty cell"),
     ],
 )
 def test_what_is_no_puzzle_is_named(lines: list[str], place: str, wrong: str) -> None:

@@ -1,4 +1,4 @@
-"""Data sets: generated puzzles, hard ones, or the paper's sets from a pool; written to disk and read back."""
+"""Data sets on disk: generated puzzles, hard puzzles, and the paper's sets from a pool."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -46,13 +46,12 @@ def read_pools(
     processes: int = 1,
     progress: Progress = _no_progress,
 ) -> tuple[dict[str, PuzzleSet], dict[str, Any]]:
-    """Read a pool, prove every puzzle unique, and split it into test (first), valid and train; returns these, and what
-    there is to say about the pool.
+    """Read a pool, prove every puzzle unique, and split it into test (first), valid and train; returns these parts and
+    a description of the pool.
 
-    With a ``split_seed`` it is shuffled before. No part has a relative of another part's puzzle: puzzles count as
-    relatives when any symmetry of Sudoku turns the solution of one into the solution of the other. That covers equal
-    puzzles, puzzles equal up to digits, order of lines or transposition, and different puzzles of one grid, which
-    extra givens would make alike. See `rrn.io.files.split_apart`.
+    With a ``split_seed`` the pool is shuffled first. No part has a relative of a puzzle of another part. Two puzzles
+    are relatives if a symmetry of Sudoku maps the solution of one onto the solution of the other. This includes equal
+    puzzles and different puzzles of one grid. See `rrn.io.datasets.split_apart`.
     """
     pool = read_puzzles(pool_file, prove="all", skip_bad=skip_bad, processes=processes, progress=progress)
     grids, what = fingerprints(pool.solutions), f"{pool_file}: {len(pool.solutions)} puzzles"
@@ -72,7 +71,7 @@ def read_pools(
 def add_givens(
     puzzles: np.ndarray, solutions: np.ndarray, extra: int | np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Puzzles (n, 81) with ``extra`` (one number, or n) more cells of the solution filled in, drawn uniformly."""
+    """Puzzles (n, 81) with ``extra`` (one number, or n) more cells filled in, drawn uniformly."""
     if ((puzzles == 0).sum(axis=1) < extra).any():
         raise InputError(f"a puzzle has fewer empty cells than the {np.max(extra)} extra givens asked for")
     keys = np.where(puzzles == 0, rng.random(puzzles.shape), 2.0)
@@ -90,11 +89,11 @@ def write_generated(
 ) -> dict[str, Any]:
     """Write a folder with one set, ``generated``, of `generate`'s puzzles; returns its sidecar.
 
-    The bytes depend on count, seed and extra givens, never on the number of processes.
+    The bytes do not depend on the number of processes.
     """
     generate(1, np.random.default_rng(0), extra_givens)  # checks the arguments, and compiles before processes start
-    told = partial(progress, "generating")
-    made = make_in_jobs(generate, count, PUZZLES_PER_JOB, seed, (extra_givens,), processes, told)
+    shown = partial(progress, "generating")
+    made = make_in_jobs(generate, count, PUZZLES_PER_JOB, seed, (extra_givens,), processes, shown)
     givens = extra_givens if isinstance(extra_givens, tuple) else (extra_givens, extra_givens)
     about = {"seed": seed, "extra_givens": list(givens), "counts": {"generated": count}}
     return _write(folder, "generated", {"generated": PuzzleSet(*made)}, about)
@@ -109,17 +108,17 @@ def write_hard(
     processes: int = 1,
     progress: Progress = _no_progress,
 ) -> dict[str, Any]:
-    """Write puzzles of `generate_hard` as a file ``puzzle,solution,guesses`` (.csv or .csv.gz), for training's --pool.
+    """Write puzzles of `generate_hard` as a file ``puzzle,solution,guesses`` (.csv or .csv.gz), for ``train --pool``.
 
-    What made it goes to a file of the same name that ends in .json, and is returned. No puzzle is related to one of the
-    files to ``avoid``. The bytes depend on count, seed, least guesses and those files, never on the processes.
+    The settings go to a .json file of the same name, and are returned. No puzzle is related to one of the files to
+    ``avoid``. The bytes do not depend on the number of processes.
     """
     check_table(path)
     avoided = [fingerprints(read_puzzles(file, prove="unsolved", processes=processes).solutions) for file in avoid]
     unwanted = np.unique(np.concatenate([np.zeros(0, np.uint64), *avoided]))
     generate_hard(1, np.random.default_rng(0), min(least_guesses, 1))  # checks it, and compiles before processes start
-    settings, told = (least_guesses, unwanted), partial(progress, "searching")
-    puzzles, solutions, guesses = make_in_jobs(generate_hard, count, HARD_PER_JOB, seed, settings, processes, told)
+    settings, shown = (least_guesses, unwanted), partial(progress, "searching")
+    puzzles, solutions, guesses = make_in_jobs(generate_hard, count, HARD_PER_JOB, seed, settings, processes, shown)
     columns: dict[str, Any] = {
         "puzzle": [grid_to_line(puzzle).replace(".", "0") for puzzle in puzzles],
         "solution": [grid_to_line(solution) for solution in solutions],
@@ -143,10 +142,10 @@ def write_paper_sets(
     per_givens: Mapping[str, int] = PAPER_PER_GIVENS,
     progress: Progress = _no_progress,
 ) -> dict[str, Any]:
-    """Write a folder with the sets ``train``, ``valid`` and ``test`` as the paper makes them; returns its sidecar.
+    """Write a folder with the sets ``train``, ``valid`` and ``test`` of the paper; returns its sidecar.
 
-    Each set gets, for each of 0 to 17 extra givens in turn, as many samples as ``per_givens`` says, drawn from its own
-    part of the pool, as `read_pools` split it, with replacement, the digits permuted.
+    Each set gets ``per_givens`` samples for each of 0 to 17 extra givens. They are drawn with replacement from its part
+    of the pool (`read_pools`), with permuted digits.
     """
     unknown = set(per_givens) - set(PAPER_PER_GIVENS)
     if unknown or any(count < 1 for count in per_givens.values()):

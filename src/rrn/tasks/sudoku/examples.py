@@ -1,8 +1,7 @@
-"""Puzzles of the project's own, with 17 givens, the fewest a Sudoku can have.
+"""Example puzzles with 17 givens, the minimum.
 
-Found by a search that starts from generated minimal puzzles: take two givens out and put another one in, where exactly
-one solution is left, until 17 remain; where that fails, exchange one given for another and try again. Then a random
-symmetry each.
+A search from generated minimal puzzles found them: it replaces two givens by one while the solution stays unique, or
+exchanges one given for another, until 17 remain. Each puzzle then got a random symmetry.
 """
 
 EXAMPLES = (

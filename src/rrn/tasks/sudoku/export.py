@@ -1,10 +1,10 @@
-"""The Sudoku network as a program of its own: see `rrn.io.export`.
+"""The Sudoku network as an exported program: see `rrn.io.export`.
 
 Inputs are ``puzzle``, digits (puzzles, 81) with 0 for empty, and for a step ``state_0`` (puzzles, 729, messages)
-and ``state_1`` (puzzles, 729, hidden), both zero at the start. ``outputs`` are the logits of the digits 1-9:
-(puzzles, 81, 9) of a step, (steps, puzzles, 81, 9) of a run. The number of puzzles is free.
+and ``state_1`` (puzzles, 729, hidden), both initially zero. ``outputs`` are the logits of the digits 1-9:
+(puzzles, 81, 9) of a step, (steps, puzzles, 81, 9) of a run. The number of puzzles is dynamic.
 
-A program has fixed shapes, so here all 729 candidates are nodes, and those that are not open stay silent (x = 0).
+A program has fixed shapes, so all 729 candidates are nodes; those that are not open have x = 0 and send no messages.
 """
 
 import torch
@@ -18,26 +18,26 @@ from rrn.nn.updates import State
 from rrn.tasks.sudoku.grid import candidate_groups
 from rrn.tasks.sudoku.model import CandidateSudoku
 
-# What each kind of group is summed over, of the axes (puzzle, band, row, stack, column, digit, unit).
+# The axes that each group type sums over, of (puzzle, band, row, stack, column, digit, unit).
 _SUMMED = ((5,), (3, 4), (1, 2), (2, 4), (4,), (2,))
 
 
 class _AllCandidates(Groups):
-    """`candidate_groups` of so many puzzles, summed along the axes of the grid instead of by an index.
+    """`candidate_groups` of several puzzles, summed along the axes of the grid instead of by an index.
 
-    ``listening`` (puzzles, 6) is 1 for the kinds of groups that a puzzle's candidates hear; unset: all.
+    ``enabled`` (puzzles, 6) is 1 for the group types that send messages, 0 for the others; None: all send.
     """
 
-    def __init__(self, puzzles: int, listening: Tensor | None = None) -> None:
+    def __init__(self, puzzles: int, enabled: Tensor | None = None) -> None:
         self.puzzles, self.num_nodes, self.counts = puzzles, puzzles * 729, tuple(candidate_groups()[1].tolist())
-        self.listening = listening
+        self.enabled = enabled
 
     def sums(self, values: Tensor) -> Tensor:
         parts = values.view(self.puzzles, 3, 3, 3, 3, 9, -1).chunk(len(_SUMMED), dim=-1)
         sums = [part.sum(axes, keepdim=True).expand_as(part) for part, axes in zip(parts, _SUMMED, strict=True)]
-        if self.listening is not None:
-            heard = self.listening.view(self.puzzles, 1, 1, 1, 1, 1, len(_SUMMED)).unbind(-1)
-            sums = [part * share[..., None] for part, share in zip(sums, heard, strict=True)]
+        if self.enabled is not None:
+            enabled = self.enabled.view(self.puzzles, 1, 1, 1, 1, 1, len(_SUMMED)).unbind(-1)
+            sums = [part * share[..., None] for part, share in zip(sums, enabled, strict=True)]
         return torch.cat(sums, dim=-1).view_as(values)
 
 
@@ -62,7 +62,7 @@ class _Start(_Program):
 
 
 class Step(_Program):
-    """A step, in which each puzzle may hear only some kinds of groups."""
+    """One step, in which each puzzle may use only some group types."""
 
     def forward(self, puzzle: Tensor, state: tuple[Tensor, ...], listening: Tensor | None = None) -> tuple[Tensor, ...]:
         outputs, after = self.run(puzzle, State.of(part.flatten(0, 1) for part in state), listening)
@@ -87,8 +87,8 @@ def start_program(network: nn.Module) -> ExportedProgram:
 
 
 def step_program(network: nn.Module, listening: bool = False) -> ExportedProgram:
-    """One step, state in, state out; on demand with a further input ``listening``: (puzzles, 6), 1 for the kinds of
-    groups that a puzzle hears."""
+    """One step, state in, state out; optionally with the input ``listening``: (puzzles, 6), 1 for the group types that
+    send messages."""
     step = Step(network)
     state = step.start(len(EXAMPLE))
     inputs: dict[str, Tensor | tuple[Tensor, ...]] = {"puzzle": EXAMPLE, "state": state}
@@ -99,5 +99,5 @@ def step_program(network: nn.Module, listening: bool = False) -> ExportedProgram
 
 
 def run_program(network: nn.Module, steps: int) -> ExportedProgram:
-    """All of ``steps`` steps."""
+    """A run of ``steps`` steps."""
     return export_program(_Run(network, steps), {"puzzle": EXAMPLE}, {"puzzle": PUZZLES})

@@ -1,4 +1,4 @@
-"""Puzzles from text and files, every bad one named with file and line."""
+"""Read puzzles from files; errors name file and line."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -24,8 +24,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class PuzzleFile:
-    """What was read: puzzles uint8 (n, 81), solutions uint8 (n, 81), all zeros where unknown, and a message for each
-    puzzle that was left out."""
+    """Puzzles uint8 (n, 81), solutions uint8 (n, 81), zeros if unknown, and a message for each skipped puzzle."""
 
     puzzles: np.ndarray
     solutions: np.ndarray
@@ -33,10 +32,10 @@ class PuzzleFile:
 
 
 def parse_puzzle(text: str, name: str = "puzzle") -> np.ndarray:
-    """The one puzzle, uint8 (81,), that a text holds in any of the forms of `rrn.tasks.sudoku.text`."""
+    """The single puzzle, uint8 (81,), of a text in any format of `rrn.tasks.sudoku.text`."""
     puzzles = read_puzzles(name, text).puzzles
     if len(puzzles) != 1:
-        raise InputError(f"{name}: {len(puzzles)} puzzles, where one is expected")
+        raise InputError(f"{name}: expected one puzzle, found {len(puzzles)}")
     return puzzles[0]
 
 
@@ -50,12 +49,11 @@ def read_puzzles(
     processes: int = 1,
     progress: Progress = lambda _what, _done, _total: None,
 ) -> PuzzleFile:
-    """All puzzles of a file, plain or gzip, or its first ``limit``; or of a ``text``, which messages call ``path``.
+    """All puzzles of a file, plain or gzip, or the first ``limit``; or of a ``text``, for which ``path`` is a name.
 
-    The forms are those of `rrn.tasks.sudoku.text`. Always checked: length, characters, clashing givens, and that a
-    stated solution solves its puzzle. By ``prove`` the exact solver also checks that there is one solution and no
-    second: of no puzzle, of those without a stated solution, or of all; what it solves gets its solution filled in.
-    Bad puzzles are left out and listed with ``skip_bad``; without it the first of them make an `InputError`.
+    The formats are those of `rrn.tasks.sudoku.text`. Length, characters, clashing givens and stated solutions are
+    always checked. ``prove``: the puzzles for which the exact solver also checks that there is exactly one solution,
+    and fills it in. Bad puzzles are an `InputError`, or skipped and listed with ``skip_bad``.
     """
     scanned = _scan(lines_of(path) if text is None else text.split("\n"), limit)
     entries, bad = [entry for entry in scanned if not entry.wrong], [entry for entry in scanned if entry.wrong]
@@ -74,8 +72,8 @@ def read_puzzles(
     refuse(stated & ~solves(solutions, puzzles), "the stated solution does not solve the puzzle")
     if prove != "nothing":
         rows = np.flatnonzero(good & ~stated if prove == "unsolved" else good)
-        told = partial(progress, "proving")
-        found, counts = apply_in_jobs(solve_exactly, puzzles[rows], PROOFS_PER_JOB, processes, told)
+        shown = partial(progress, "proving")
+        found, counts = apply_in_jobs(solve_exactly, puzzles[rows], PROOFS_PER_JOB, processes, shown)
         solutions[rows] = found
         all_counts = np.ones(len(puzzles), dtype=np.uint8)
         all_counts[rows] = counts
@@ -88,17 +86,15 @@ def read_puzzles(
         more = len(messages) - MESSAGES_SHOWN
         shown = [*messages[:MESSAGES_SHOWN], *([f"... and {more} more"] if more > 0 else [])]
         if len(messages) > 1 or good.any():
-            shown.append(
-                f"{len(messages)} bad and {good.sum()} good puzzles: correct the bad ones, or ask to have them skipped"
-            )
+            shown.append(f"{len(messages)} bad and {good.sum()} good puzzles; correct or skip the bad ones")
         raise InputError("\n".join(shown))
     if not good.any():
-        raise InputError("\n".join([*messages[:MESSAGES_SHOWN], f"{path}: no usable puzzle in it"]))
+        raise InputError("\n".join([*messages[:MESSAGES_SHOWN], f"{path}: no valid puzzle"]))
     return PuzzleFile(puzzles[good], solutions[good], messages)
 
 
 def _scan(lines: Iterable[str], limit: int | None) -> list[Entry]:
-    """What stands in a text, as far as it takes for the first ``limit`` puzzles."""
+    """The entries of a text up to the ``limit``-th good puzzle."""
     scanned, good = [], 0
     for entry in entries_of(lines, (CELLS,)):
         scanned.append(entry)

@@ -1,4 +1,4 @@
-"""The symmetries of Sudoku: drawn at random for augmentation, and a fingerprint that none of them changes."""
+"""Symmetries of Sudoku: random ones for augmentation, and a fingerprint that is invariant under all of them."""
 
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from rrn.tasks.sudoku.grid import as_grids
 
 
 class Symmetries(NamedTuple):
-    """One symmetry for each of n grids: the cell each cell is taken from (n, 81), what each digit becomes (n, 10)."""
+    """One symmetry for each of n grids: the source of each cell (n, 81) and the new digit of each digit (n, 10)."""
 
     cells: np.ndarray
     digits: np.ndarray
@@ -21,9 +21,9 @@ class Symmetries(NamedTuple):
 
 
 def draw_symmetries(count: int, rng: np.random.Generator) -> Symmetries:
-    """Drawn uniformly from all of them, 9! x 2 x (3!)^8.
+    """Symmetries drawn uniformly from all 9! x 2 x (3!)^8.
 
-    Digits relabelled; rows within their band, bands, columns within their stack and stacks permuted; transposition.
+    They permute digits, rows within their band, bands, columns within their stack and stacks, and may transpose.
     """
     rows, columns = _draw_lines(count, rng), _draw_lines(count, rng)
     transposed = rng.random(count) < 0.5
@@ -33,12 +33,12 @@ def draw_symmetries(count: int, rng: np.random.Generator) -> Symmetries:
 
 
 def draw_relabellings(count: int, rng: np.random.Generator) -> Symmetries:
-    """Permutations of the digits only; every cell stays where it is."""
+    """Permutations of the digits only."""
     return Symmetries(np.tile(np.arange(81), (count, 1)), _draw_digits(count, rng))
 
 
 def random_symmetry(puzzles: Any, solutions: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Puzzles and solutions (n, 81), each pair under a symmetry of its own."""
+    """Puzzles and solutions (n, 81), each pair under another random symmetry."""
     puzzles = as_grids(puzzles)
     symmetries = draw_symmetries(len(puzzles), rng)
     return symmetries.apply(puzzles), symmetries.apply(solutions)
@@ -60,12 +60,11 @@ _SAME_BAND = _PAIRS[:, 0] // 3 == _PAIRS[:, 1] // 3
 
 
 def fingerprints(solutions: Any) -> np.ndarray:
-    """A number for each solved grid (n, 81) that is the same for all grids a symmetry turns into it: uint64 (n,).
+    """A number for each solved grid (n, 81) that no symmetry changes: uint64 (n,).
 
-    Two lines of a grid make a permutation of the digits, and its cycle lengths survive relabelling. Those of all pairs
-    of rows and all pairs of columns are hashed, bands kept together, in a way that does not depend on the order of
-    lines, bands, or which of the two are the rows. Different numbers: certainly unrelated grids. Equal numbers:
-    almost certainly related ones.
+    Two lines of a grid define a permutation of the digits. Its cycle lengths do not depend on the labels. Those of all
+    pairs of rows and of columns, grouped by band, are hashed independently of the order of lines and bands and of
+    transposition. Different numbers prove unrelated grids; equal numbers are almost certainly related ones.
     """
     solutions = as_grids(solutions)
     found = np.empty(len(solutions), dtype=np.uint64)
@@ -78,14 +77,14 @@ def fingerprints(solutions: Any) -> np.ndarray:
 def _lines_hash(grids: np.ndarray) -> np.ndarray:
     """A hash (n,) of the rows of grids (n, 9, 9) of digits from 0."""
     count = len(grids)
-    places = np.argsort(grids, axis=2)
-    step = np.take_along_axis(grids[:, _PAIRS[:, 1]], places[:, _PAIRS[:, 0]], axis=2)
-    back_home = np.zeros((count, len(_PAIRS)), dtype=np.uint64)
-    walked = step
+    columns = np.argsort(grids, axis=2)
+    step = np.take_along_axis(grids[:, _PAIRS[:, 1]], columns[:, _PAIRS[:, 0]], axis=2)
+    fixed_points = np.zeros((count, len(_PAIRS)), dtype=np.uint64)
+    power = step
     for _ in range(2, 9):
-        walked = np.take_along_axis(step, walked, axis=2)
-        back_home = back_home * np.uint64(10) + (walked == np.arange(9)).sum(axis=2).astype(np.uint64)
-    pair_hash = mix(back_home * np.uint64(2) + _SAME_BAND.astype(np.uint64))
+        power = np.take_along_axis(step, power, axis=2)
+        fixed_points = fixed_points * np.uint64(10) + (power == np.arange(9)).sum(axis=2).astype(np.uint64)
+    pair_hash = mix(fixed_points * np.uint64(2) + _SAME_BAND.astype(np.uint64))
     lines = np.zeros((count, 9), dtype=np.uint64)
     for _ in range(2):
         seen = np.zeros_like(lines)

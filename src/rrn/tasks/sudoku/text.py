@@ -1,15 +1,15 @@
-"""Puzzles as people write them, told apart line by line:
+"""The reader of puzzles in text, for files, commands and the web page. The format is detected line by line:
 
 * a puzzle per line, 16, 36, 81 or 256 characters, with ``0 . _ * ? x - ·`` for an empty cell;
-* the same followed by a comma and its solution (other columns are ignored), with a header such as ``puzzle,solution``
-  that may put the columns in another order, or without;
-* as many lines as rows, with spaces and ``| - +`` or drawn lines between cells and lines, or without; ``.sdk`` files;
+* CSV: a puzzle, a comma and its solution; other columns are ignored. A header such as ``puzzle,solution`` is optional
+  and may put the columns in another order;
+* one line per row, optionally with spaces, ``| - +`` or box-drawing characters between cells and rows; ``.sdk`` files;
 * JSON: strings as above, arrays of digits, arrays of rows, objects with a key such as ``puzzle``, and arrays of any of
   these; or one such value per line;
-* what ``rrn solve`` itself prints, as text or JSON.
+* the output of ``rrn solve``, as text or JSON.
 
-Digits beyond 9 are ``A`` to ``G``, or, between spaces and in JSON, numbers. Blank lines and lines that start with
-``#`` are passed over.
+Digits beyond 9 are ``A`` to ``G``; between spaces and in JSON also numbers. Blank lines and lines that start with
+``#`` are ignored.
 """
 
 import json
@@ -26,7 +26,7 @@ _COLUMNS = (
     ("puzzle", "puzzles", "quiz", "quizzes", "question", "sudoku"),
     ("solution", "solutions", "answer", "answers"),
 )
-"""Names of the columns, or keys, of puzzles and of solutions."""
+"""Column names, or JSON keys, of puzzles and of solutions."""
 LONGEST_GRID_ROW = 20
 ALL_SIZES = tuple(BOXES)
 
@@ -37,13 +37,14 @@ _TO_CELLS = {
 }
 _DASHES_EMPTY = {**_TO_CELLS, ord("-"): "0"}
 _SECTION = re.compile(r"\[([A-Za-z ]+)\]")
-_SAID = re.compile(r"(not |already )?solved\b|no solution\b|step \d")
+_VERDICT = re.compile(r"(not |already )?solved\b|no solution\b|step \d")
 _RULE = re.compile(r"[*+|\s]*-{3,}[-*+|\s]*")
 
 
 class Entry(NamedTuple):
-    """A puzzle of a text and the line it begins on; of a JSON array, which ``item`` it is. Cells are digits, letters
-    and 0 for empty. ``wrong`` says why it is none, where it is none."""
+    """A puzzle in a text, its first line, and its ``item`` number in a JSON array.
+
+    Cells are digits, letters and 0 for empty. ``wrong`` is the error if the entry is not a puzzle."""
 
     line: int
     puzzle: str
@@ -56,9 +57,9 @@ class Entry(NamedTuple):
 
 
 def cells_of(text: str) -> str:
-    """The text without separators and spaces, each way to write an empty cell turned into 0; nothing is checked.
+    """The text without separators and spaces, with 0 for every empty cell. Nothing is checked.
 
-    A dash is an empty cell where that makes a puzzle of it, and a separator elsewhere.
+    A dash is an empty cell if the text is a puzzle then, otherwise a separator.
     """
     if "-" in text and "+" not in text:
         with_dashes = text.translate(_DASHES_EMPTY)
@@ -68,9 +69,9 @@ def cells_of(text: str) -> str:
 
 
 def entries(lines: Iterable[str], sizes: Collection[int] = ALL_SIZES) -> Iterator[Entry]:
-    """The puzzles of a text, one after the other, as soon as each is complete; ``sizes`` are the numbers of cells."""
+    """Yield the puzzles of a text as soon as each is complete; ``sizes`` are the allowed numbers of cells."""
     grid, numbered, skipping = _Grid(sizes), enumerate(lines, start=1), False
-    columns: list[int | None] | None = None  # of puzzle and solution; empty: there is no header; None: not known yet
+    columns: list[int | None] | None = None  # of puzzle and solution; empty: no header; None: unknown
     for line, content in numbered:
         content = content.strip()
         if section := _SECTION.fullmatch(content):
@@ -80,10 +81,10 @@ def entries(lines: Iterable[str], sizes: Collection[int] = ALL_SIZES) -> Iterato
             yield from _from_json(content, line, numbered, sizes)
         elif skipping or content.startswith("#"):
             continue
-        elif not content or _SAID.match(content):
+        elif not content or _VERDICT.match(content):
             yield from grid.close(blank=not content)
         elif len(content) == 81 and not columns and 81 in sizes and _only_digits(cells := cells_of(content)):
-            yield from grid.close()  # most lines of most files are such, so quickly
+            yield from grid.close()  # the fast path: most lines of most files
             yield Entry(line, cells)
             columns = []
         else:
@@ -108,28 +109,28 @@ def _only_digits(cells: str) -> bool:
 
 
 def _header(fields: list[str]) -> list[int | None]:
-    """The columns of puzzle and solution, if these are the names of columns; nothing if they are not."""
-    kinds = [[column for column, field in enumerate(fields) if field.lower() in names] for names in _COLUMNS]
-    puzzle, solution = (found[0] if found else None for found in kinds)
+    """The columns of puzzle and solution if the fields are a header, otherwise empty."""
+    found = [[column for column, field in enumerate(fields) if field.lower() in names] for names in _COLUMNS]
+    puzzle, solution = (columns[0] if columns else None for columns in found)
     return [] if puzzle is None else [puzzle, solution]
 
 
 def _wrong(cells: str, sizes: Collection[int]) -> str | None:
-    """Why these `cells_of` a text are no grid of one of these numbers of cells; None if they are."""
+    """Why these cells are not a grid with one of these numbers of cells; None if they are."""
     if len(cells) not in sizes:
         *others, last = map(str, sizes)
         return f"{len(cells)} cells where a puzzle has {', '.join(others) + ' or ' if others else ''}{last}"
     if _only_digits(cells):
         return None
     symbols = "0" + SYMBOLS[: size_of(BOXES[len(cells)])]
-    place = next((place for place, cell in enumerate(cells) if cell.upper() not in symbols), None)
-    if place is None:
+    index = next((index for index, cell in enumerate(cells) if cell.upper() not in symbols), None)
+    if index is None:
         return None
-    return f"{cells[place]!r} in place {place + 1} is neither a digit nor an empty cell (0, . or _)"
+    return f"{cells[index]!r} in cell {index + 1} is neither a digit nor an empty cell (0, . or _)"
 
 
 def _checked(line: int, puzzle: str, solution: str, sizes: Collection[int]) -> Entry:
-    """An entry of well-formed cells, or one that says what is wrong with them; the solution may be empty."""
+    """An entry of well-formed cells, or an entry with the error; the solution may be empty."""
     wrong = _wrong(puzzle, sizes)
     if solution and not wrong:
         why = "it has empty cells" if "0" in solution else _wrong(solution, (len(puzzle),))
@@ -138,7 +139,7 @@ def _checked(line: int, puzzle: str, solution: str, sizes: Collection[int]) -> E
 
 
 def _from_json(first: str, line: int, rest: Iterator[tuple[int, str]], sizes: Collection[int]) -> Iterator[Entry]:
-    """The puzzles of a JSON value in one line, or else in all that is left of the text."""
+    """The puzzles of a JSON value in one line, or in the rest of the text."""
     try:
         try:
             value = json.loads(first)
@@ -164,7 +165,7 @@ def _from_json(first: str, line: int, rest: Iterator[tuple[int, str]], sizes: Co
 
 
 def _json_cells(value: Any) -> str:
-    """The cells of a string, an array of digits or an array of rows of digits; empty if it is none of these."""
+    """The cells of a string, an array of digits or an array of rows; empty for any other value."""
     if isinstance(value, str):
         return cells_of(value)
     if not isinstance(value, list) or not value:
@@ -179,7 +180,7 @@ def _json_cells(value: Any) -> str:
 
 
 def _from_line(line: int, content: str, cells: str, further: list[str], sizes: Collection[int]) -> Entry:
-    """A puzzle in one line, its solution in a further column or right behind it; of several words, such as `rrn solve`
+    """A puzzle in one line, with its solution in another column or directly after it. Of several words, as `rrn solve`
     prints them, the one that is a puzzle."""
     solution, half = cells_of(further[0]) if further else "", len(cells) // 2
     if len(solution) <= LONGEST_GRID_ROW:
@@ -195,15 +196,17 @@ def _from_line(line: int, content: str, cells: str, further: list[str], sizes: C
 
 
 def _with_numbers(content: str) -> str:
-    """The cells of a row whose digits are numbers between spaces, if any of them is 10 or more."""
+    """The cells of a row of numbers between spaces, if one of them is 10 or more; otherwise empty."""
     words = [word for word in re.split(r"[\s|│]+", content) if word]
     cells = [SYMBOLS[int(word) - 1] if re.fullmatch("1[0-6]|[1-9]", word) else word for word in words]
     return "".join(cells).translate(_TO_CELLS) if any(len(word) == 2 and word.isdigit() for word in words) else ""
 
 
 class _Row(NamedTuple):
-    """``rule``: dashes alone, a row of empty cells or the line between two bands; which, the whole grid decides.
-    ``dashed``: digits with dashes between them, which are empty cells then."""
+    """A line of a grid.
+
+    ``rule``: dashes only, either empty cells or a line between bands; the whole grid decides. ``dashed``: digits and
+    dashes, which are empty cells."""
 
     line: int
     cells: str
@@ -212,14 +215,14 @@ class _Row(NamedTuple):
 
 
 class _Grid:
-    """The rows of a grid that is spread over lines, held until it is complete."""
+    """Collects the rows of a grid over several lines."""
 
     def __init__(self, sizes: Collection[int]) -> None:
         self.sizes, self.widths = sizes, {size_of(BOXES[cells]) for cells in sizes}
         self.rows: list[_Row] = []
 
     def add(self, line: int, content: str) -> Iterator[Entry]:
-        """A row, or a line between rows; of two grids side by side, as `rrn solve` prints them, the left one."""
+        """Add a line; of two grids side by side, as `rrn solve` prints them, only the left one counts."""
         content = re.split(r"[│|] {3,}[│|]", content)[0]
         cells = _with_numbers(content) or content.translate(_TO_CELLS)
         rule, dashed = False, False
@@ -236,7 +239,7 @@ class _Grid:
             yield from self.close()
 
     def close(self, blank: bool = False) -> Iterator[Entry]:
-        """Whatever the rows held make; a blank line may also stand between two bands."""
+        """Yield the grid of the collected rows; a blank line between two bands does not end it."""
         rows, sure = self.rows, [row for row in self.rows if not row.rule]
         width = len(rows[0].cells) if rows and len(rows[0].cells) in self.widths else 9
         small = width == 16 and all(len(row.cells) == 16 and set(row.cells) <= set("01234") for row in sure)
