@@ -131,6 +131,9 @@ _FunctionCache: Any = _make_function_cache() if COMPILED else None
 
 # --- torch ---
 
+MODULE_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+"""Attributes of a torch module that hold its hooks. A module without one of them counts as hooked and runs plain."""
+
 
 class TorchAPI(NamedTuple):
     """Private functions of torch, or their substitutes. A missing probe answers True: the caller then takes the plain

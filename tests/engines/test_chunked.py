@@ -15,7 +15,7 @@ from rrn.nn.messages import hidden_sums
 @pytest.mark.parametrize("layers", [0, 1, 2])
 @pytest.mark.parametrize("kind", ["edges", "table"])
 def test_gradients_agree_with_finite_differences(kind: str, layers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked, "CHUNK_FLOATS", 8)
+    monkeypatch.setattr(threads, "CHUNK_FLOATS", 8)
     torch.manual_seed(3)
     table = torch.tensor([[1, 2], [0, 0], [2, 1]])
     graph: Graph = NeighbourTable(table) if kind == "table" else EdgeList(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 2]]), 3)
@@ -32,7 +32,7 @@ def test_gradients_agree_with_finite_differences(kind: str, layers: int, monkeyp
 
 
 def test_chunks_cover_every_edge_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked, "CHUNK_FLOATS", 30)
+    monkeypatch.setattr(threads, "CHUNK_FLOATS", 30)
     graph, nodes = EdgeList(torch.randint(9, (2, 23)), 9), torch.randn(9, 5)
     first = chunked._FirstLayer(nodes, nodes, None, graph)
     chunks, filled = zip(*((chunk, z.tensor.clone()) for chunk, (z, *_) in first.chunks(0)), strict=True)
@@ -53,7 +53,7 @@ def test_values_and_gradients_are_those_of_the_plain_form(
         pytest.skip("numba is not installed")
     monkeypatch.setattr(chunked, "COMPILED", compiled)
     monkeypatch.setattr(chunked, "PASSES", fused if compiled else passes)
-    monkeypatch.setattr(chunked, "CHUNK_FLOATS", 300)
+    monkeypatch.setattr(threads, "CHUNK_FLOATS", 300)
     graph: Graph = EdgeList(torch.randint(11, (2, 70)), 11)
     if kind == "table":
         graph = NeighbourTable(torch.randint(11, (11, 6)))
@@ -79,7 +79,7 @@ def test_values_and_gradients_are_those_of_the_plain_form(
 def test_two_threads_give_what_the_plain_form_gives_and_the_same_bits_again(
     terms: bool, inference: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunked, "CHUNK_FLOATS", 300)
+    monkeypatch.setattr(threads, "CHUNK_FLOATS", 300)
     torch.set_num_threads(2)
     graph = EdgeList(torch.randint(11, (2, 70)), 11)
     edge_term = torch.randn(70, 18, requires_grad=True) if terms else None
@@ -108,7 +108,7 @@ def test_what_fails_on_a_thread_fails_here() -> None:
             raise KeyError("as expected")
 
     with pytest.raises(KeyError, match="as expected"):
-        threads.at_once(work, 2)
+        threads.run_shares(work, 2)
     assert sorted(done) == [0, 1]
     assert torch.get_num_threads() == 2
     assert torch.is_grad_enabled()

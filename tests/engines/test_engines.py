@@ -48,7 +48,8 @@ def everything(
     network: RRN, engine: str, x: Tensor, graph: Graph, edge_attr: Tensor | None, state: State
 ) -> list[Tensor]:
     """Outputs, the last state, and the gradients of parameters, features and the first state."""
-    leaves = [x, *state.parts(), *network.parameters(), *([] if edge_attr is None else [edge_attr])]
+    leaves = [*([x] if x.requires_grad else []), *state.parts(), *network.parameters()]
+    leaves += [] if edge_attr is None else [edge_attr]
     with engines.only(engine):
         outputs, last = network.run(x, graph, edge_attr, steps=3, state=state)
     total = (outputs * torch.linspace(-1, 1, outputs.numel(), dtype=x.dtype).view_as(outputs)).sum()
@@ -128,14 +129,14 @@ def test_engines_agree_on_other_parts(layout: str, update: str, readout: str) ->
 
 @pytest.mark.parametrize("aggregate", [("mean",), ("max",), ("sum", "max")])
 @pytest.mark.parametrize("layout", layouts())
-def test_other_ways_to_collect_messages_are_left_to_plain(layout: str, aggregate: tuple[Aggregate, ...]) -> None:
+def test_other_aggregations_run_plain(layout: str, aggregate: tuple[Aggregate, ...]) -> None:
     graph, network = layouts()[layout], RRN(FEATURES, HIDDEN, 2, aggregate=aggregate)
     x = torch.randn(graph.num_nodes, FEATURES)
     assert not list(fitting(network, x, graph, None, network.initial_state(x)))
 
 
 def groups() -> dict[str, Groups]:
-    """One graph; several; those that are left when some leave; a group of nobody, and a graph of one node."""
+    """One graph; several; a selection of several; an empty group and a graph of one node."""
     several = layouts()["groups"]
     assert isinstance(several, Groups)
     left, _ = several.select(several.graph_of_node() != 1, None)
@@ -144,7 +145,7 @@ def groups() -> dict[str, Groups]:
         "one": Groups(torch.tensor([[0, 1, 2], [0, 0, 2], [1, 1, 0]]), (2, 2, 3)),
         "several": several,
         "left": left,
-        "nobody": Groups(torch.tensor([[3, 0, 1], [3, 1, 1], [0, 0, 0]]), (5, 4, 2), torch.tensor([2, 3])),
+        "empty group": Groups(torch.tensor([[3, 0, 1], [3, 1, 1], [0, 0, 0]]), (5, 4, 2), torch.tensor([2, 3])),
     }
 
 
@@ -152,13 +153,12 @@ def groups() -> dict[str, Groups]:
 @pytest.mark.parametrize("layout", groups())
 def test_the_engine_of_groups_agrees(layout: str) -> None:
     graph, network = groups()[layout], group_network()
-    x = torch.ones(graph.num_nodes, 1, requires_grad=True)
+    x = torch.ones(graph.num_nodes, 1)
     state = State(
         torch.rand(graph.num_nodes, 12, requires_grad=True), (torch.randn(graph.num_nodes, 6, requires_grad=True),)
     )
     plain = everything(network, "plain", x, graph, None, state)
-    plain = [part for part in plain if part.shape != x.shape]  # x is taken for granted, so it has no gradient
-    ours = everything(network, "groups", x.detach().requires_grad_(), graph, None, state)
+    ours = everything(network, "groups", x, graph, None, state)
     for mine, plainly in zip(ours, plain, strict=True):
         torch.testing.assert_close(mine, plainly, rtol=1e-4, atol=1e-5 * float(plainly.detach().abs().max() + 1))
     with torch.inference_mode():
@@ -168,15 +168,18 @@ def test_the_engine_of_groups_agrees(layout: str) -> None:
 
 
 @needs_numba
-def test_engines_step_aside() -> None:
+def test_engines_refuse_what_they_do_not_support() -> None:
     graph, network = layouts()["groups"], group_network()
     x = torch.ones(graph.num_nodes, 1)
     state = network.initial_state(x)
     fits = engines.ENGINES["groups"].fits
     assert fits(network, network.prepare(x, graph), state)
-    silent = x.clone()
-    silent[3] = 0
-    assert not fits(network, network.prepare(silent, graph), state)
+    masked = x.clone()
+    masked[3] = 0
+    assert not fits(network, network.prepare(masked, graph), state)
+    assert not fits(network, network.prepare(x.clone().requires_grad_(), graph), state)
+    two_types = Groups(torch.zeros(graph.num_nodes, 2).long(), (1, 1))
+    assert not fits(network, network.prepare(x, graph)._replace(graph=two_types), state)
     assert not fits(group_network(torch.float64), network.prepare(x, graph), state)
     plain = RRN(3, 6, 2)
     given = plain.prepare(torch.randn(4, 3), torch.tensor([[0], [1]]))
@@ -186,7 +189,7 @@ def test_engines_step_aside() -> None:
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_half_precision_is_left_to_plain(layers: int) -> None:
+def test_half_precision_runs_plain(layers: int) -> None:
     network = RRN(3, 6, 2, message_layers=layers, update_layers=layers).bfloat16()
     x = torch.randn(4, 3).bfloat16()
     assert not list(fitting(network, x, EdgeList(torch.tensor([[0], [1]]), 4), None, network.initial_state(x)))
@@ -205,7 +208,7 @@ def test_the_fastest_that_fits_is_chosen() -> None:
         assert engines.choose(network, given, state).name == "plain"
 
 
-def test_an_engine_that_does_not_exist_or_does_not_fit_is_named() -> None:
+def test_an_unknown_or_unfit_engine_is_refused() -> None:
     with (
         pytest.raises(InputError, match="no engine 'warp'; there are groups, edges, chunked, plain"),
         engines.only("warp"),
@@ -231,7 +234,7 @@ def networks() -> dict[str, tuple[nn.Module, Tensor, Graph]]:
 
 @pytest.mark.parametrize("engine", ["edges", "chunked", "groups"])
 def test_second_derivatives(engine: str) -> None:
-    """Of the squared norm of the gradient, as a penalty on it has it."""
+    """Of the squared norm of the gradient, as in a gradient penalty."""
     if engine != "chunked" and not COMPILED:
         pytest.skip("numba is not installed")
     network, x, graph = networks()[engine]

@@ -1,4 +1,4 @@
-"""The engine for groups where nothing is to be learned: a few graphs at a time."""
+"""The engine for groups in inference: a few graphs at a time."""
 
 import pytest
 import torch
@@ -48,15 +48,15 @@ def test_parts_of_any_size_give_what_the_plain_loop_gives(rows: int, monkeypatch
                 torch.testing.assert_close(part, other)
 
 
-def test_nothing_is_kept_where_nobody_asks_for_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keeping every step of a network that is only asked costs a fifth of its speed."""
+def test_nothing_is_saved_without_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Saving every step in inference would cost a fifth of the speed."""
 
     def refuse(*_: object) -> None:
-        raise AssertionError("kept")
+        raise AssertionError("saved")
 
     network, x, graph = network_and_graph()
     monkeypatch.setattr("rrn.engines.groups._Steps.apply", refuse)
     with torch.no_grad(), engines.only("groups"):
         network.run(x, graph, steps=2)
-    with engines.only("groups"), pytest.raises(AssertionError, match="kept"):
+    with engines.only("groups"), pytest.raises(AssertionError, match="saved"):
         network.run(x, graph, steps=2)

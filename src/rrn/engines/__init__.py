@@ -1,20 +1,20 @@
-"""How steps are computed: engines that all give the same outputs, states and gradients, some of them faster.
+"""Engines compute the steps of a network. All give the same outputs, states and gradients; some are faster.
 
-`RRN` asks `choose` for the first engine that fits what it is about to run and never looks at its kind again; nobody
-else needs to know that engines exist. `only` is the one switch, for tests, comparisons and doubts::
+`RRN` runs on the first engine that fits. `only` selects one, for tests and comparisons::
 
     with engines.only("plain"):
         outputs = network(x, edge_index, steps=8)
 
-=========  =============================================================  ====================================
-groups     many steps of a shared-layer network on `Groups`, by hand       numba, float32, on a CPU
-edges      one hidden layer in f: a compiled pass over sorted edges        numba, on a CPU
-chunked    several hidden layers in f: a cache's worth of edges at a time  on a CPU
-plain      the equations as they stand                                     everywhere
-=========  =============================================================  ====================================
+=========  ====================================================================  ==============================
+groups     many steps of a shared-layer network on `Groups`, derivatives by hand  numba, float32, CPU
+edges      one hidden layer in f: a compiled pass over sorted edges               numba, CPU
+chunked    several hidden layers in f: edges in cache-sized chunks                CPU
+plain      the equations of the paper, step by step                               everywhere
+=========  ====================================================================  ==============================
 
-With several threads, ``edges`` and ``chunked`` give each whole graphs of a batch where it can be cut (`apart`); of one
-graph, ``chunked`` gives each a share of the edges (`threads`).
+An engine other than plain fits only parts of exactly the known types, without hooks: subclasses run plain. With several
+threads, ``edges`` and ``chunked`` compute whole graphs of a batch on each thread; within one graph, ``chunked`` gives
+each thread a share of the edges.
 """
 
 from collections.abc import Iterator
@@ -26,37 +26,45 @@ import torch
 
 from rrn.engines.chunked import Chunked
 from rrn.engines.edges import Edges
-from rrn.engines.engine import Engine, Plain
 from rrn.engines.groups import Groups
+from rrn.engines.plain import Engine, Plain
 from rrn.errors import InputError
+from rrn.nn.messages import GroupMessage, MLPMessage
 from rrn.nn.updates import State
 
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
 
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in (Groups(), Edges(), Chunked(), Plain())}
-"""The faster ones first."""
+"""By name, faster engines first."""
+
+_BY_MESSAGE: dict[type, tuple[Engine, ...]] = {
+    GroupMessage: (ENGINES["groups"],),
+    MLPMessage: (ENGINES["edges"], ENGINES["chunked"]),
+}
+"""Engines that may fit a type of message function."""
 
 _only: ContextVar[str | None] = ContextVar("_only", default=None)
 
 
 def choose(network: "RRN", given: "Prepared", state: State) -> Engine:
-    """The first engine that fits."""
+    """The fastest engine that fits, or the one that `only` selects."""
     if torch.compiler.is_compiling():
         return ENGINES["plain"]
     name = _only.get()
-    if name is not None:
-        engine = ENGINES[name]
-        if not engine.fits(network, given, state):
-            raise InputError(f"engines.only({name!r}): this engine does not fit this network, graph and device")
-        return engine
-    fitting = (engine for engine in ENGINES.values() if isinstance(network.message, engine.message))
-    return next(engine for engine in fitting if engine.fits(network, given, state))
+    if name is None:
+        for engine in _BY_MESSAGE.get(type(network.message), ()):
+            if engine.fits(network, given, state):
+                return engine
+        return ENGINES["plain"]
+    if not ENGINES[name].fits(network, given, state):
+        raise InputError(f"engines.only({name!r}): this engine does not fit this network, graph and device")
+    return ENGINES[name]
 
 
 @contextmanager
 def only(name: str) -> Iterator[None]:
-    """Within it every network runs on this engine, or says that it does not fit."""
+    """In this context every network runs on the named engine; one that does not fit raises an `InputError`."""
     if name not in ENGINES:
         raise InputError(f"no engine {name!r}; there are {', '.join(ENGINES)}")
     before = _only.set(name)

@@ -1,4 +1,4 @@
-"""The functions of `rrn.engines.passes` in compiled code: each goes over its edges once, which stay in the cache."""
+"""The functions of `rrn.engines.passes` in compiled code: each is one pass over edges in the cache."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def first_layer(
 
 
 @compiled
-def bend(z: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
+def add_relu(z: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
     zero = z.dtype.type(0)
     for e in range(len(z)):
         for k in range(z.shape[1]):
@@ -37,27 +37,27 @@ def bend(z: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
 
 
 @compiled
-def collect(z: np.ndarray, bias: np.ndarray, receivers: np.ndarray, total: np.ndarray, shown: np.ndarray) -> None:
+def collect(z: np.ndarray, bias: np.ndarray, receivers: np.ndarray, total: np.ndarray, positive: np.ndarray) -> None:
     zero = z.dtype.type(0)
     for e in range(len(z)):
         j = receivers[e]
         for k in range(z.shape[1]):
             value = z[e, k] + bias[k]
             total[j, k] += zero if value < zero else value
-        if len(shown):
+        if len(positive):
             for k in range(z.shape[1]):
-                shown[e, k] = z[e, k] + bias[k] > zero
+                positive[e, k] = z[e, k] + bias[k] > zero
 
 
 @compiled
 def spread(
-    gradient: np.ndarray, receivers: np.ndarray, shown: np.ndarray, flow: np.ndarray, to_bias: np.ndarray
+    gradient: np.ndarray, receivers: np.ndarray, positive: np.ndarray, flow: np.ndarray, to_bias: np.ndarray
 ) -> None:
     zero = flow.dtype.type(0)
     for e in range(len(flow)):
         j = receivers[e]
         for k in range(flow.shape[1]):
-            flow[e, k] = gradient[j, k] if shown[e, k] > 0 else zero
+            flow[e, k] = gradient[j, k] if positive[e, k] > 0 else zero
             to_bias[k] += flow[e, k]
 
 

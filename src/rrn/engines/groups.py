@@ -1,7 +1,7 @@
-"""Many steps of a shared-layer network on `Groups` at once, forward and backward written out by hand.
+"""Many steps of a shared-layer network on `Groups`, with forward and backward passes written by hand.
 
-What `GroupMessage`, `SharedLayerUpdate` and `DotReadout` say in plain torch, with every elementwise pass of a step
-fused into two loops that numba compiles.
+It computes `GroupMessage`, `SharedLayerUpdate` and `DotReadout`. The elementwise passes of a step are fused into two
+loops that numba compiles.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rrn._compat import COMPILED, compiled
-from rrn.engines.engine import Engine, differentiable_gradients, on_a_cpu
+from rrn.engines.plain import Engine, differentiable_gradients, is_unmodified, overrides_read, supports_compiled
 from rrn.graphs import Groups as GroupsGraph
 from rrn.nn.messages import GroupMessage
 from rrn.nn.readouts import DotReadout, Outputs
@@ -22,22 +22,25 @@ if TYPE_CHECKING:
 
 _CLAMP = np.float32(CLAMP)
 ROWS = 1600
-"""Nodes worked on at a time where nothing is kept: enough for a matrix product, few enough for a cache."""
+"""Nodes per part in inference: enough for a matrix product, few enough for a cache."""
 
 
 class Groups(Engine):
-    """`GroupMessage`, `SharedLayerUpdate` and `DotReadout` on `rrn.graphs.Groups`, in 32 bits, no node silent."""
+    """`GroupMessage`, `SharedLayerUpdate` and `DotReadout` on `rrn.graphs.Groups`, in float32, with constant x = 1."""
 
     name = "groups"
-    message = GroupMessage
 
     def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
         parts = (network.message, GroupMessage), (network.update, SharedLayerUpdate), (network.readout, DotReadout)
-        if not COMPILED or not all(type(part) is kind for part, kind in parts):
+        if not COMPILED or overrides_read(network) or not all(is_unmodified(*part) for part in parts):
+            return False
+        if not isinstance(given.graph, GroupsGraph) or given.graph.group_types != network.message.group_types:
+            return False
+        if torch.is_grad_enabled() and given.x.requires_grad:
             return False
         tensors = (given.x, *state.parts(), *network.parameters())
         in_32_bits = all(tensor.dtype == torch.float32 for tensor in tensors)
-        return in_32_bits and on_a_cpu(*tensors) and bool((given.x == 1).all())
+        return in_32_bits and supports_compiled(*tensors) and bool((given.x == 1).all())
 
     def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
         graph, update, readout = given.graph, network.update, network.readout
@@ -49,17 +52,17 @@ class Groups(Engine):
             logits, h, s = _Steps.apply(*tensors, graph, steps)
         else:
             h, s, first, second, weight = (tensor.detach() for tensor in tensors)
-            logits, h, s = _asked(h, s, first, second, weight, graph, steps)
+            logits, h, s = _infer(h, s, first, second, weight, graph, steps)
         return logits[..., None], State(h, (s,))
 
 
 class _Layout(NamedTuple):
-    """A `Groups` graph as the loops read it: groups of all kinds counted through within a graph."""
+    """A `Groups` graph as the loops read it: groups of all types have one numbering within a graph."""
 
     groups: np.ndarray
     stops: np.ndarray
     total: int
-    kinds: int
+    group_types: int
 
     @classmethod
     def of(cls, graph: GroupsGraph) -> "_Layout":
@@ -79,24 +82,23 @@ def _sum_groups(
     count: int,
     add: bool,
 ) -> None:
-    """Part k of the columns of ``values`` from ``start`` on, summed over each node's group of kind k.
+    """Part k of the columns of ``values`` from ``start`` on, summed over each node's group of type k.
 
-    Numbers without a sign spare the compiled code to ask of every index whether it counts from the end: a third of the
-    time.
+    Unsigned indices spare the compiled code a test for negative indices: a third of the time.
     """
     sums = np.empty((count, width), np.float32)
-    kinds, part = np.uint64(groups.shape[1]), np.uint64(width)
+    group_types, part = np.uint64(groups.shape[1]), np.uint64(width)
     low = np.uint64(0)
     for stop in stops:
         high = np.uint64(stop)
         sums[:] = 0
         for n in range(low, high):
-            for k in range(kinds):
+            for k in range(group_types):
                 group, first = np.uint64(groups[n, k]), np.uint64(start) + k * part
                 for j in range(part):
                     sums[group, j] += values[n, first + j]
         for n in range(low, high):
-            for k in range(kinds):
+            for k in range(group_types):
                 group, first = np.uint64(groups[n, k]), np.uint64(offset) + k * part
                 if add:
                     for j in range(part):
@@ -143,7 +145,7 @@ def _back_through_unit(
     unit: np.ndarray,
     scales: np.ndarray,
 ) -> None:
-    """``to_s`` comes in with what flows along the residual and leaves with the gradient before unit()."""
+    """``to_s`` holds the gradient of the residual at first, and the gradient before unit() at the end."""
     hidden = to_s.shape[1]
     for n in range(to_s.shape[0]):
         along = np.float32(0)
@@ -167,19 +169,19 @@ def _back_through_clamp(to_z: np.ndarray, to_bias: np.ndarray, z: np.ndarray) ->
             to_bias[j] += to_z[n, j]
 
 
-def _asked(
+def _infer(
     h: Tensor, s: Tensor, first: Tensor, second: Tensor, readout: Tensor, graph: GroupsGraph, steps: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Steps of which nothing has to be kept: a few graphs at a time, so that all of them stay in the cache."""
+    """Steps without gradients: a few graphs at a time, so that their tensors stay in the cache."""
     layout, hidden = _Layout.of(graph), s.shape[1]
-    width = h.shape[1] // layout.kinds
+    width = h.shape[1] // layout.group_types
     parts = _parts(layout.stops)
     rows = max((high - low for low, high, _ in parts), default=0)
     buffers = s.new_empty(2, rows, hidden + h.shape[1])
     layer, changing, scales = s.new_empty(rows, first.shape[1]), s.new_empty(rows, hidden), s.new_empty(rows).numpy()
     to_z, bias, weight = first[:-1], first[-1].numpy(), readout.numpy()
     logits, last_h, last_s = s.new_empty(steps, len(s)), torch.empty_like(h), torch.empty_like(s)
-    said, sent = logits.numpy(), h.contiguous().numpy()
+    logit_rows, sent = logits.numpy(), h.contiguous().numpy()
     for low, high, stops in parts:
         count, groups = high - low, (layout.groups[low:high], stops, layout.total)
         both = [part[:count] for part in buffers.unbind()]
@@ -194,14 +196,14 @@ def _asked(
             _clamp(z_array, bias)
             _sum_groups(z_array, 0, arrays[after], hidden, width, *groups, False)
             torch.addmm(own[now], z, second, out=changed)
-            _unit_and_logits(changed_array, arrays[after], scales, said[t, low:high], weight)
+            _unit_and_logits(changed_array, arrays[after], scales, logit_rows[t, low:high], weight)
         last_h[low:high] = z[:, : h.shape[1]]
         last_s[low:high] = own[steps % 2]
     return logits, last_h, last_s
 
 
 def _parts(stops: np.ndarray) -> list[tuple[int, int, np.ndarray]]:
-    """Where each few graphs begin and end, and where each of them ends, counted from there."""
+    """Parts of a few graphs: first node, end, and the ends of the graphs relative to the first node."""
     parts, low, first = [], 0, 0
     for index, stop in enumerate(stops):
         if stop - low >= ROWS or index == len(stops) - 1:
@@ -227,7 +229,7 @@ class _Steps(torch.autograd.Function):
         nodes, hidden = s.shape
         messages = h.shape[1]
         layout = _Layout.of(graph)
-        width, groups = messages // layout.kinds, (layout.groups, layout.stops, layout.total)
+        width, groups = messages // layout.group_types, (layout.groups, layout.stops, layout.total)
         inputs = s.new_empty(steps + 1, nodes, hidden + messages)
         layers = s.new_empty(steps, nodes, first.shape[1])
         scales, logits = s.new_empty(steps, nodes), s.new_empty(steps, nodes)
@@ -237,13 +239,13 @@ class _Steps(torch.autograd.Function):
         _sum_groups(h.contiguous().numpy(), 0, arrays[0], hidden, width, *groups, False)
         changed = torch.empty_like(s)
         bias, weight = first[-1].detach().numpy(), readout.detach().numpy()
-        to_z, said = first[:-1].detach(), logits.numpy()
+        to_z, logit_rows = first[:-1].detach(), logits.numpy()
         for t, (z, scale) in enumerate(zip(layers.unbind(), scales.numpy(), strict=True)):
             torch.mm(both[t], to_z, out=z)
             _clamp(z.numpy(), bias)
             _sum_groups(z.numpy(), 0, arrays[t + 1], hidden, width, *groups, False)
             torch.addmm(own[t], z, second, out=changed)
-            _unit_and_logits(changed.numpy(), arrays[t + 1], scale, said[t], weight)
+            _unit_and_logits(changed.numpy(), arrays[t + 1], scale, logit_rows[t], weight)
         ctx.save_for_backward(h, s, first, second, readout, inputs, layers, scales)
         ctx.graph, ctx.layout = graph, layout
         return logits, layers[-1, :, :messages].clone(), own[steps].clone()
@@ -259,7 +261,7 @@ class _Steps(torch.autograd.Function):
         groups = layout.groups, layout.stops, layout.total
         steps, nodes, layer_width = layers.shape
         hidden, messages = second.shape[1], h.shape[1]
-        width = messages // layout.kinds
+        width = messages // layout.group_types
         to_logits = to_logits.contiguous()
         to_first, to_second, to_readout = (torch.zeros_like(weight) for weight in (first, second, readout))
         to_s, to_z = to_last.clone(), s.new_empty(nodes, layer_width)

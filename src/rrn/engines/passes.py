@@ -1,7 +1,7 @@
-"""What is done to some edges before, between and after the matrix products of f's hidden layers.
+"""Passes over a chunk of edges before, between and after the matrix products of f's hidden layers.
 
 ``senders`` and ``receivers`` are the ends of these edges. Without edge terms, ``terms`` has no rows. Gradients are
-added to what they are given. `rrn.engines.fused` has the same functions in compiled code.
+added in place. `rrn.engines.fused` has the same functions in compiled code.
 """
 
 import torch
@@ -14,21 +14,21 @@ def first_layer(source: Tensor, target: Tensor, terms: Tensor, senders: Tensor, 
     (out.add_(terms) if len(terms) else out).relu_()
 
 
-def bend(z: Tensor, bias: Tensor, out: Tensor) -> None:
-    """relu(z + bias), z being what a product gave."""
+def add_relu(z: Tensor, bias: Tensor, out: Tensor) -> None:
+    """relu(z + bias) of a matrix product z."""
     torch.add(z, bias, out=out).relu_()
 
 
-def collect(z: Tensor, bias: Tensor, receivers: Tensor, total: Tensor, shown: Tensor) -> None:
-    """Add relu(z + bias) to the receivers. ``shown``, unless it is empty, says where that is not 0."""
+def collect(z: Tensor, bias: Tensor, receivers: Tensor, total: Tensor, positive: Tensor) -> None:
+    """Add relu(z + bias) to the receivers. ``positive``, unless it is empty, becomes the mask of values above 0."""
     total.index_add_(0, receivers, z.add_(bias).relu_())
-    if len(shown):
-        torch.gt(z, 0, out=shown)
+    if len(positive):
+        torch.gt(z, 0, out=positive)
 
 
-def spread(gradient: Tensor, receivers: Tensor, shown: Tensor, flow: Tensor, to_bias: Tensor) -> None:
+def spread(gradient: Tensor, receivers: Tensor, positive: Tensor, flow: Tensor, to_bias: Tensor) -> None:
     """`collect` backwards: ``flow`` becomes the gradient of z."""
-    through_relu(torch.index_select(gradient, 0, receivers, out=flow), shown, to_bias)
+    through_relu(torch.index_select(gradient, 0, receivers, out=flow), positive, to_bias)
 
 
 def through_relu(flow: Tensor, z: Tensor, to_bias: Tensor) -> None:
@@ -45,7 +45,7 @@ def to_ends(
     to_target: Tensor,
     to_terms: Tensor,
 ) -> None:
-    """`first_layer` backwards, z being what it gave."""
+    """`first_layer` backwards; z is its result."""
     torch.ops.aten.threshold_backward.grad_input(flow, z, 0, grad_input=flow)
     to_source.index_add_(0, senders, flow)
     to_target.index_add_(0, receivers, flow)

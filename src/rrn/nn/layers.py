@@ -16,7 +16,7 @@ class Resettable(nn.Module):
 
 
 def _reset(module: nn.Module) -> None:
-    if module._parameters:
+    if any(True for _ in module.parameters(recurse=False)):
         raise InputError(f"{type(module).__name__}: it has parameters but no reset_parameters(); define one")
     for child in module.children():
         reset = getattr(child, "reset_parameters", None)

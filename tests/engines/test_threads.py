@@ -1,4 +1,4 @@
-"""Whole graphs on threads of their own: what the plain form gives, and nothing of it in other ways."""
+"""Whole graphs on several threads give the values of the plain engine."""
 
 import gc
 import sys
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rrn import RRN, NeighbourTable, engines
 from rrn._compat import COMPILED
-from rrn.engines import apart, chunked, threads
+from rrn.engines import threads
 from rrn.nn.updates import State
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="torch has GNU's threads on Linux")
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="torch has GNU's
 def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Parts for two threads, however small; yields how many there were."""
     used = []
-    run = apart.run
+    run = threads.run_graphs
 
     def counted(graphs: list[NeighbourTable], *more: object) -> object:
         used.append(len(graphs))
         return run(graphs, *more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(apart, "run", counted)
-    monkeypatch.setattr(chunked, "CHUNK_FLOATS", 8)
+    monkeypatch.setattr(threads, "run_graphs", counted)
+    monkeypatch.setattr(threads, "CHUNK_FLOATS", 8)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     yield used
@@ -82,20 +82,20 @@ def test_second_derivatives_are_those_of_the_plain_form(two_threads: list[int]) 
         torch.testing.assert_close(ours, plainly)
 
 
-def test_what_is_kept_goes_with_the_backward_pass_and_stays_if_asked_to() -> None:
+def test_saved_tensors_are_freed_by_the_backward_pass_unless_the_graph_is_retained() -> None:
     graph, network = batch_of_graphs(), network_for(2, 0, "lstm", "xm")
     loss = loss_of(network, torch.randn(11, FEATURES).double(), graph)
     function = loss.grad_fn
-    while "_Apart" not in type(function).__name__:
+    while "_SplitGraphs" not in type(function).__name__:
         function = next(node for node, _ in function.next_functions if node is not None)  # type: ignore[union-attr]
-    kept = weakref.ref(function.saved_tensors[-1].grad_fn)  # type: ignore[union-attr]
+    saved = weakref.ref(function.saved_tensors[-1].grad_fn)  # type: ignore[union-attr]
     loss.backward(retain_graph=True)
     once = [parameter.grad.clone() for parameter in network.parameters() if parameter.grad is not None]
     loss.backward()
     for twice, first in zip((p.grad for p in network.parameters() if p.grad is not None), once, strict=True):
         torch.testing.assert_close(twice, 2 * first)
     gc.collect()
-    assert kept() is None
+    assert saved() is None
     with pytest.raises(RuntimeError, match="second time"):
         loss.backward()
 
@@ -120,7 +120,7 @@ def test_nothing_is_recorded_without_gradients(mode: type, two_threads: list[int
     torch.testing.assert_close(outputs, network(x, graph, steps=3).detach())
 
 
-def test_checkpoints_keep_the_graphs_together(two_threads: list[int]) -> None:
+def test_graphs_are_not_split_under_checkpointing(two_threads: list[int]) -> None:
     graph, network = batch_of_graphs(), network_for(2, 0, "lstm", "xm")
     x = torch.randn(11, FEATURES).double()
     gradients = []
@@ -133,7 +133,7 @@ def test_checkpoints_keep_the_graphs_together(two_threads: list[int]) -> None:
         torch.testing.assert_close(ours, plainly)
 
 
-def test_chance_in_a_readout_keeps_the_graphs_together(two_threads: list[int]) -> None:
+def test_graphs_are_not_split_with_dropout_in_the_readout(two_threads: list[int]) -> None:
     network = RRN(FEATURES, 6, 2, message_layers=2, readout_layers=1, dropout=0.5)
     graph, x = batch_of_graphs(), torch.randn(11, FEATURES)
     network(x, graph, steps=1)
@@ -142,14 +142,14 @@ def test_chance_in_a_readout_keeps_the_graphs_together(two_threads: list[int]) -
     assert two_threads == [2]
 
 
-def test_one_graph_is_not_cut(two_threads: list[int]) -> None:
+def test_one_graph_is_not_split(two_threads: list[int]) -> None:
     ring = NeighbourTable(torch.stack([torch.arange(11).roll(1), torch.arange(11).roll(-1)], dim=1))
     assert len(ring.parts(2)) == 1
     network_for(2, 0, "lstm", "xm")(torch.randn(11, FEATURES).double(), ring, steps=1)
     assert two_threads == []
 
 
-def test_parts_are_whole_graphs_of_like_size() -> None:
+def test_parts_are_whole_graphs_of_similar_size() -> None:
     whole = NeighbourTable.repeat(torch.tensor([[1, 2], [2, 0], [0, 1]]), 5)
     assert [part.num_nodes for part in whole.parts(2)] == [6, 9]
     assert [part.num_nodes for part in whole.parts(9)] == [3] * 5
@@ -157,8 +157,8 @@ def test_parts_are_whole_graphs_of_like_size() -> None:
     assert torch.equal(joined.table, whole.table)
 
 
-def test_work_within_work_stays_on_its_thread() -> None:
+def test_nested_shares_run_on_one_thread() -> None:
     seen = []
-    threads.at_once(lambda _: seen.append(threads.shares()), 2)
+    threads.run_shares(lambda _: seen.append(threads.shares()), 2)
     assert seen == [1, 1]
     assert threads.shares() == 2

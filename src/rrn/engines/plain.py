@@ -1,0 +1,116 @@
+"""The interface of an engine, the plain engine, and helpers of the others."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from rrn._compat import MODULE_HOOKS, torch_api
+from rrn.nn.layers import MLP, Linear, Product
+from rrn.nn.readouts import Outputs, stack
+from rrn.nn.updates import State, _Reader
+
+if TYPE_CHECKING:
+    from rrn.network import RRN, Prepared
+
+_TORCH = torch_api()
+_PLAIN_TENSORS = (Tensor, nn.Parameter)
+_DTYPES = (torch.float32, torch.float64)
+"""Compiled code supports neither bfloat16 nor, everywhere, float16."""
+_LAYERS = (MLP, Linear, Product, _Reader, nn.Linear, nn.ModuleList, nn.Dropout, nn.GRUCell, nn.LayerNorm)
+
+
+class Engine:
+    """Computes steps. Outputs, states and gradients of every engine are those of `Plain`, up to rounding."""
+
+    name: str
+
+    def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
+        """Whether this engine can run the network on this input."""
+        raise NotImplementedError
+
+    def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
+        """The outputs of every step, stacked, and the state after the last."""
+        raise NotImplementedError
+
+
+class Plain(Engine):
+    """Eq. 1 to 4, one step after another: on any device, differentiable any number of times."""
+
+    name = "plain"
+
+    def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
+        return True
+
+    def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
+        outputs = []
+        for _ in range(steps):
+            m = network.message(state.h, given.graph, given.edge_term)  # eq. 1, 2
+            state = network.update(state, given.x, m)  # eq. 3
+            outputs.append(network.read(given, state))  # eq. 4
+        return stack(outputs), state
+
+
+def is_unmodified(module: nn.Module, *types: type) -> bool:
+    """Whether a module has exactly one of these types, with the layers, methods and no hooks that this type has.
+
+    An engine that replaces the module's ``forward`` by its own code would ignore any modification.
+    """
+    if type(module) not in types:
+        return False
+    for part in module.modules():
+        if part is not module and type(part) not in _LAYERS:
+            return False
+        if "forward" in vars(part) or any(getattr(part, name, True) for name in MODULE_HOOKS):
+            return False
+        if isinstance(part, nn.Linear) and part.bias is None:
+            return False
+    return True
+
+
+def overrides_read(network: "RRN") -> bool:
+    """Whether a subclass of `RRN` has its own `RRN.read`, which only the plain engine calls."""
+    from rrn.network import RRN
+
+    return type(network).read is not RRN.read
+
+
+def detach_without_grad(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors, detached if gradients are disabled.
+
+    An autograd function knows which inputs require gradients, but not that gradients are disabled. Without this it
+    would save every step during inference.
+    """
+    return tensors if torch.is_grad_enabled() else tuple(tensor.detach() for tensor in tensors)
+
+
+def supports_compiled(*tensors: Tensor | None) -> bool:
+    """Whether compiled code and hand-written derivatives apply: float32 or float64 on a CPU, neither traced nor
+    transformed by torch.func."""
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.is_autocast_enabled("cpu"):
+        return False
+    if _TORCH.transforms_active() or _TORCH.dispatch_modes() > 0:
+        return False
+    for tensor in tensors:
+        if tensor is None:
+            continue
+        if type(tensor) not in _PLAIN_TENSORS or tensor.dtype not in _DTYPES or tensor.device.type != "cpu":
+            return False
+    return True
+
+
+def differentiable_gradients(
+    plain: Callable[..., Any], inputs: tuple[Tensor | None, ...], *more: Any, gradient: Any, **named: Any
+) -> list[Tensor | None]:
+    """Gradients of ``plain(*inputs, *more)`` that can be differentiated again, computed by autograd.
+
+    For the backward pass of a hand-written function if gradients are enabled there (``create_graph=True``).
+    """
+    with torch.enable_grad():
+        # one view each, so that a path from one input to another is no path to the outputs
+        views = [value.view_as(value) if value is not None and value.requires_grad else value for value in inputs]
+        wanted = [value for value in views if value is not None and value.requires_grad]
+        outputs = plain(*views, *more, **named)
+        found = iter(torch.autograd.grad(outputs, wanted, gradient, create_graph=True, allow_unused=True))
+    return [next(found) if value is not None and value.requires_grad else None for value in inputs]
