@@ -81,7 +81,7 @@ class MessageEngine(Engine):
 def fits_message_engine(network: "RRN", given: "Prepared", state: State) -> bool:
     """Whether f is an unmodified MLP with the paper's sum, and compiled code supports the input."""
     message, term = network.message, given.edge_term
-    if overrides_read(network) or not is_unmodified(message, MLPMessage) or message.aggregate != ("sum",):  # type: ignore[union-attr]
+    if overrides_read(network) or not is_unmodified(message, MLPMessage) or message.aggregate != ("sum",):
         return False
     whole = term is None or term.shape[:-1] == given.graph.edge_shape or term.numel() == term.shape[-1]
     return whole and supports_compiled(state.h, given.x, term)
