@@ -1,6 +1,6 @@
-"""Pictures of a network at work, as in the paper: nine digits in each cell, sized by probability, step by step.
+"""Figures of a network at work, as in the paper: nine digits in each cell, sized by probability, step by step.
 
-Step 0 is what a network knows before its first step: the givens, and nothing of any other cell.
+Step 0 is before the first step: the givens, and uniform probabilities in all other cells.
 """
 
 from collections.abc import Iterable
@@ -25,11 +25,11 @@ UNSURE, SURE = (140, 170, 205), (20, 90, 170)
 THIN, THICK = (190, 194, 204), (60, 66, 78)
 
 SMALLEST, LARGEST = 6.0, 33.0
-"""Sizes of a digit that can be seen just so, and of one that is certain."""
+"""Font sizes of the smallest visible digit and of a certain one."""
 SHADES = 12
 MOST_FRAMES, COLOURS = 100, 32
 SECONDS, FASTEST, SLOWEST, HOLD = 7.0, 60, 320, 3500
-"""A GIF plays for so many seconds if it can: a frame is shown for so many milliseconds, the last one longer."""
+"""Target duration of a GIF in seconds; shortest and longest frame, and the last frame, in milliseconds."""
 
 
 def draw_gif(path: str | Path, puzzle: Any, probabilities: np.ndarray, start: int | None = None) -> None:
@@ -109,13 +109,13 @@ def _answer_panel(puzzle: np.ndarray, probabilities: np.ndarray, start: int | No
     return _panel(puzzle, np.eye(9)[answer - 1], caption, clashes(answer)[0])
 
 
-def _panel(puzzle: np.ndarray, chances: np.ndarray | None, caption: str, wrong: np.ndarray | None = None) -> Any:
-    """The grid with nine digits in each cell by their ``chances`` (81, 9), or as before the first step, if None."""
+def _panel(puzzle: np.ndarray, probabilities: np.ndarray | None, caption: str, wrong: np.ndarray | None = None) -> Any:
+    """The grid with nine digits in each cell by ``probabilities`` (81, 9); uniform if None."""
     from PIL import Image, ImageDraw
 
     image = Image.new("RGB", (SIDE, SIDE + CAPTION), PAPER)
     draw = ImageDraw.Draw(image)
-    chances = np.full((81, 9), 1 / 9) if chances is None else chances
+    probabilities = np.full((81, 9), 1 / 9) if probabilities is None else probabilities
     wrong = np.zeros(81, dtype=bool) if wrong is None else wrong
     for cell in range(81):
         left, top = MARGIN + cell % 9 * CELL, MARGIN + cell // 9 * CELL
@@ -124,7 +124,7 @@ def _panel(puzzle: np.ndarray, chances: np.ndarray | None, caption: str, wrong: 
             colour = WRONG if wrong[cell] else INK
             stamp(image, str(puzzle[cell]), LARGEST, True, colour, left + CELL / 2, top + CELL / 2)
         else:
-            _draw_chances(image, chances[cell], left, top, bool(wrong[cell]))
+            _draw_probabilities(image, probabilities[cell], left, top, bool(wrong[cell]))
     for line in range(10):
         at = MARGIN + line * CELL
         for ends in ((MARGIN, at, SIDE - MARGIN, at), (at, MARGIN, at, SIDE - MARGIN)):
@@ -133,21 +133,21 @@ def _panel(puzzle: np.ndarray, chances: np.ndarray | None, caption: str, wrong: 
     return image
 
 
-def _draw_chances(image: Any, chances: np.ndarray, left: int, top: int, wrong: bool) -> None:
-    """Nine digits in three rows of three; the more probable one is, the larger, and the nearer to the middle."""
-    for rank, digit in enumerate(np.argsort(chances)):
-        chance = float(chances[digit])
-        size = LARGEST * chance**0.54
+def _draw_probabilities(image: Any, probabilities: np.ndarray, left: int, top: int, wrong: bool) -> None:
+    """Nine digits in three rows of three; a more probable digit is larger and nearer to the centre."""
+    for rank, digit in enumerate(np.argsort(probabilities)):
+        probability = float(probabilities[digit])
+        size = LARGEST * probability**0.54
         if size < SMALLEST:
             continue
         row, column = divmod(int(digit), 3)
-        pull = chance**3
+        pull = probability**3
         x = left + CELL * (0.5 + (column - 1) * 0.31 * (1 - pull))
         y = top + CELL * (0.5 + (row - 1) * 0.31 * (1 - pull))
-        stamp(image, str(digit + 1), size, False, WRONG if wrong and rank == 8 else _shade(chance), x, y)
+        stamp(image, str(digit + 1), size, False, WRONG if wrong and rank == 8 else _shade(probability), x, y)
 
 
-def _shade(chance: float) -> tuple[int, int, int]:
-    share = round(SHADES * chance) / SHADES
+def _shade(probability: float) -> tuple[int, int, int]:
+    share = round(SHADES * probability) / SHADES
     red, green, blue = (round(weak + (strong - weak) * share) for weak, strong in zip(UNSURE, SURE, strict=True))
     return red, green, blue

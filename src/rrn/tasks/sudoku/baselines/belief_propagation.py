@@ -1,8 +1,8 @@
-"""Loopy belief propagation on Sudoku: 27 units that each say "all different", 81 cells that listen.
+"""Loopy belief propagation on Sudoku: 27 factors (units) with the constraint "all different", 81 variables (cells).
 
-All messages are logarithms. Those of a unit are exact sums over permutations, and a converging message squares its
-odds at every step, so plain numbers soon leave the range of floating point; docs/belief_propagation.md shows that this
-range decides how many puzzles are solved.
+Messages are logarithms. Those of a unit are exact sums over permutations. A converging message squares its odds at
+every step, so plain numbers soon underflow; docs/belief_propagation.md shows that the range of floating point decides
+how many puzzles are solved.
 """
 
 from functools import cache
@@ -24,19 +24,19 @@ NEVER = float("-inf")
 UNITS_AT_A_TIME = 512
 SINKHORN_ROUNDS = 3
 SAFE = -700.0
-"""Products whose logarithm is above this are plain numbers of double precision."""
+"""Products with a logarithm above this are computed in double precision, without logarithms."""
 NEGLIGIBLE = -40.0
-"""A term e⁻⁴⁰ of the largest is lost in a sum of doubles anyway."""
+"""Terms below e⁻⁴⁰ times the largest do not change a sum of doubles."""
 
 
 def all_different(incoming: Tensor, underflow: float = NEVER) -> Tensor:
     """The messages of units whose cells all differ: (units, cells, digits) → the same shape, logarithms of both.
 
-    What a unit tells a cell of a digit is the sum, over all ways to give the other cells different other digits, of
-    the product of what they said. Partial sums for all sets of digits that the first cells can have used up, and
-    likewise the last cells, make that 2304 · 3 products instead of 9! · 8. Units may have fewer cells than digits.
+    The message of a unit to a cell about a digit is a sum over all assignments of different other digits to the other
+    cells, of the product of their messages. Partial sums over the sets of digits used by the first cells, and by the
+    last, take 2304 · 3 products instead of 9! · 8. Units may have fewer cells than digits.
 
-    Numbers whose logarithm is below ``underflow`` become 0, as they would in arithmetic of that range.
+    Numbers with a logarithm below ``underflow`` become 0, as in arithmetic of that range.
     """
     if COMPILED and not incoming.requires_grad and incoming.device.type == "cpu":
         outgoing = np.empty(incoming.shape)
@@ -53,7 +53,7 @@ def _sizes(digits: int) -> np.ndarray:
 
 @compiled
 def _log_sum(terms: Any, count: int) -> float:
-    """The logarithm of a sum of numbers given by theirs."""
+    """The logarithm of a sum of ``count`` numbers, given as logarithms."""
     largest = -np.inf
     for index in range(count):
         largest = max(largest, terms[index])
@@ -85,9 +85,9 @@ def _all_different(incoming: Any, outgoing: Any, sizes: Any, underflow: float) -
 
 @compiled
 def _with_numbers(incoming: Any, outgoing: Any, sizes: Any, work: Any) -> None:
-    """A set of digits is a number with a bit for each; cells come in order, so its size says whose turn it is."""
+    """A set of digits is a bit mask; cells come in order, so its size is the index of the next cell."""
     cells, digits = incoming.shape
-    chances = np.exp(incoming)
+    probabilities = np.exp(incoming)
     outgoing[:] = 0.0
     before, after = work[0], work[1]
     before[:] = 0.0
@@ -97,7 +97,7 @@ def _with_numbers(incoming: Any, outgoing: Any, sizes: Any, work: Any) -> None:
         if turn < cells and before[subset] > 0:
             for digit in range(digits):
                 if not subset >> digit & 1:
-                    before[subset | 1 << digit] += before[subset] * chances[turn, digit]
+                    before[subset | 1 << digit] += before[subset] * probabilities[turn, digit]
     for subset in range(before.size - 1, -1, -1):
         turn = sizes[subset]
         after[subset] = 1.0 if turn == cells else 0.0
@@ -105,7 +105,7 @@ def _with_numbers(incoming: Any, outgoing: Any, sizes: Any, work: Any) -> None:
             for digit in range(digits):
                 if not subset >> digit & 1:
                     rest = after[subset | 1 << digit]
-                    after[subset] += rest * chances[turn, digit]
+                    after[subset] += rest * probabilities[turn, digit]
                     outgoing[turn, digit] += rest * before[subset]
     outgoing[:] = np.log(outgoing)
 
@@ -114,7 +114,7 @@ def _with_numbers(incoming: Any, outgoing: Any, sizes: Any, work: Any) -> None:
 def _with_logarithms(
     incoming: Any, outgoing: Any, sizes: Any, underflow: float, work: Any, ways: Any, counts: Any
 ) -> None:
-    """The same, for numbers that floating point cannot hold."""
+    """The same for numbers beyond the range of floating point."""
     cells, digits = incoming.shape
     before, after, terms = work[0], work[1], work[2]
     before[0] = 0.0
@@ -151,12 +151,12 @@ def _with_logarithms(
 
 
 class _Turn(NamedTuple):
-    """Sets of digits before and after a cell's turn, as indices into the lists of sets of these sizes.
+    """Sets of digits before and after one cell, as indices into the lists of sets of these sizes.
 
     Attributes:
-        smaller, taken: (sets after, size + 1) the set before, and the digit that was added to it.
-        larger, added: (sets before, digits - size) the set after, and the digit added.
-        without, grown: (digits, sets) the sets before that lack a digit, and what each becomes with it.
+        smaller, taken: (sets after, size + 1) the set before, and the added digit.
+        larger, added: (sets before, digits - size) the set after, and the added digit.
+        without, grown: (digits, sets) the sets before without a digit, and the same sets with it.
     """
 
     smaller: Tensor
@@ -195,33 +195,33 @@ def _all_different_in_torch(incoming: Tensor, underflow: float) -> Tensor:
         return (a + b).masked_fill(a + b <= underflow, NEVER)
 
     turns = _turns(*incoming.shape[1:])
-    said = incoming.unbind(1)
+    messages = incoming.unbind(1)
     before = [incoming.new_zeros(len(incoming), 1)]
-    for turn, q in zip(turns[:-1], said[:-1], strict=True):
+    for turn, q in zip(turns[:-1], messages[:-1], strict=True):
         before.append(product(before[-1][:, turn.smaller], q[:, turn.taken]).logsumexp(-1))
     after = incoming.new_zeros(len(incoming), len(turns[-1].smaller))
     outgoing = []
-    for turn, q, used in zip(reversed(turns), reversed(said), reversed(before), strict=True):
+    for turn, q, used in zip(reversed(turns), reversed(messages), reversed(before), strict=True):
         outgoing.append(product(used[:, turn.without], after[:, turn.grown]).logsumexp(-1))
         after = product(after[:, turn.larger], q[:, turn.added]).logsumexp(-1)
     return torch.stack(outgoing[::-1], dim=1)
 
 
 def normalised(messages: Tensor) -> Tensor:
-    """The largest of the last dimension becomes 0; where all are -∞, which is a contradiction, nothing is known."""
+    """Shift the last dimension so that its largest value is 0; all become 0 where all are -∞, a contradiction."""
     largest = messages.amax(-1, keepdim=True)
     return torch.where(largest == NEVER, 0.0, messages - largest)
 
 
 class BeliefPropagation(PuzzleNetwork):
-    """The sum-product algorithm of Bauke (2008). The state is what units told cells, (n, 243 · 9), and its age.
+    """The sum-product algorithm of Bauke (2008). The state is the messages to cells, (n, 243 · 9), and its age.
 
     Args:
-        schedule: in a step, all units speak at once, or one after another in an order drawn anew for every step.
-        damping: a message keeps this share of the one before, in logarithms.
+        schedule: in a step, all units send at once, or one after another in a random order per step.
+        damping: the share of the previous message in the new one, in logarithms.
         underflow: see `all_different`.
-        seed: of the orders.
-        graph: Sudoku's, or another.
+        seed: of the random orders.
+        graph: the factor graph.
     """
 
     def __init__(
@@ -256,46 +256,46 @@ class BeliefPropagation(PuzzleNetwork):
         return state._replace(h=state.h + noise * normal_like(state.h, generator))
 
     def beliefs(self, messages: Tensor, evidence: Tensor) -> Tensor:
-        """Logarithms, (n, cells, digits), of marginals that need not sum to 1."""
+        """Logarithms of unnormalised marginals: (n, cells, digits)."""
         return normalised(evidence + self.graph.sum_at(messages, self.graph.places_of))
 
     def step(self, messages: Tensor, evidence: Tensor, age: Tensor) -> Tensor:
-        """What units tell cells, (n, places, digits), after another step. ``age`` (n, 1) says how many came before."""
+        """The messages to cells, (n, edges, digits), after another step; ``age`` (n, 1) counts steps."""
         known = evidence[:, self.graph.cell_of]
         if self.schedule == "parallel":
-            heard = known + self.graph.sum_at(messages, self.graph.elsewhere)
-            return self._speak(heard.unflatten(1, (-1, self.graph.cells_per_unit)), messages, age)
+            incoming = known + self.graph.sum_at(messages, self.graph.elsewhere)
+            return self._send(incoming.unflatten(1, (-1, self.graph.cells_per_unit)), messages, age)
         orders = np.stack([self._order(t) for t in age[:, 0].tolist()])
         size = self.graph.cells_per_unit
         in_order = torch.from_numpy(orders.T[..., None] * size + np.arange(size))
         rows = torch.arange(len(messages), device=messages.device)[:, None]
         messages = F.pad(messages, (0, 0, 0, 1))
         for places in in_order:
-            heard = known[rows, places] + messages[rows[..., None], self.graph.elsewhere[places]].sum(-2)
-            messages[rows, places] = self._speak(heard[:, None], messages[rows, places], age)
+            incoming = known[rows, places] + messages[rows[..., None], self.graph.elsewhere[places]].sum(-2)
+            messages[rows, places] = self._send(incoming[:, None], messages[rows, places], age)
         return messages[:, :-1]
 
     def _order(self, age: int) -> np.ndarray:
         return np.random.default_rng([self.seed, age]).permutation(self.graph.units)
 
-    def _speak(self, heard: Tensor, earlier: Tensor, age: Tensor) -> Tensor:
-        """What units say, shaped like what they said ``earlier``, who heard (n, units, cells, digits)."""
+    def _send(self, incoming: Tensor, earlier: Tensor, age: Tensor) -> Tensor:
+        """The messages of units, shaped like the ``earlier`` ones, from incoming ones (n, units, cells, digits)."""
         if self.underflow > NEVER:
-            heard = heard.masked_fill(heard <= self.underflow, NEVER)
-        heard = self.prepared(normalised(heard), age)
-        spoken = normalised(all_different(heard.flatten(0, 1), self.underflow)).view_as(earlier)
-        return (1 - self.damping) * spoken + self.damping * earlier if self.damping else spoken
+            incoming = incoming.masked_fill(incoming <= self.underflow, NEVER)
+        incoming = self.transform(normalised(incoming), age)
+        sent = normalised(all_different(incoming.flatten(0, 1), self.underflow)).view_as(earlier)
+        return (1 - self.damping) * sent + self.damping * earlier if self.damping else sent
 
-    def prepared(self, heard: Tensor, age: Tensor) -> Tensor:
-        """What units make of what they heard, (n, units, cells, digits), before they speak: nothing."""
-        return heard
+    def transform(self, incoming: Tensor, age: Tensor) -> Tensor:
+        """Transform incoming messages (n, units, cells, digits) before the sums: the identity."""
+        return incoming
 
 
 class ModifiedBeliefPropagation(BeliefPropagation):
     """Belief propagation made for Sudoku, after Khan, Jabbari, Jabbari and Ghanbarinejad (2014).
 
-    After every ``fix_every`` steps the most probable digit of all open cells is fixed as if it had been given, and in
-    every ``balance_every``-th what units hear is balanced. The state also has the grid so far, (n, 81).
+    After every ``fix_every`` steps the most probable digit of all open cells becomes a given. In every
+    ``balance_every``-th step incoming messages are balanced. The state also has the current grid, (n, 81).
     """
 
     def __init__(
@@ -323,27 +323,27 @@ class ModifiedBeliefPropagation(BeliefPropagation):
             grids = torch.where(age % self.fix_every == 0, fill_most_probable(grids, outputs[-1]), grids)
         return torch.stack(outputs).flatten(1, 2), State(messages.flatten(1), (age, grids))
 
-    def prepared(self, heard: Tensor, age: Tensor) -> Tensor:
+    def transform(self, incoming: Tensor, age: Tensor) -> Tensor:
         if self.balance_every is None:
-            return heard
+            return incoming
         due = ((age + 1) % self.balance_every == 0)[..., None, None]
-        return torch.where(due, balanced(heard), heard) if due.any() else heard
+        return torch.where(due, balanced(incoming), incoming) if due.any() else incoming
 
     def start(self, batch: Batch) -> State:
         start = super().start(batch)
         return State(start.h, (*start.memory, batch["puzzle"]))
 
 
-def balanced(heard: Tensor) -> Tensor:
-    """Sinkhorn: what units heard, (…, cells, digits), scaled until every cell and every digit sums to about 1."""
+def balanced(incoming: Tensor) -> Tensor:
+    """Sinkhorn: messages (…, cells, digits) scaled until every cell and every digit sums to about 1."""
     for _ in range(SINKHORN_ROUNDS):
         for dimension in (-1, -2):
-            total = heard.logsumexp(dimension, keepdim=True)
-            heard = torch.where(total == NEVER, heard, heard - total)
-    return normalised(heard)
+            total = incoming.logsumexp(dimension, keepdim=True)
+            incoming = torch.where(total == NEVER, incoming, incoming - total)
+    return normalised(incoming)
 
 
 def evidence_of(puzzles: Tensor) -> Tensor:
-    """What givens say of cells, (n, 81) → (n, 81, 9): 0 for a digit that is possible, -∞ for one that is not."""
+    """The evidence of the givens, (n, 81) → (n, 81, 9): 0 for a possible digit, -∞ for an impossible one."""
     impossible = (puzzles > 0)[..., None] & (given_digits(puzzles) == 0)
     return torch.zeros_like(impossible, dtype=torch.float64).masked_fill(impossible, NEVER)

@@ -1,4 +1,4 @@
-"""The paper's table of systems that solve Sudoku, measured again: one evaluation for all, on the same puzzles.
+"""The systems of the paper's Sudoku table, measured on the same puzzles.
 
 A puzzle is solved when all 81 digits are right at one of the steps, as in `rrn.tasks.sudoku.evaluate`.
 """
@@ -28,16 +28,16 @@ STEPS = (1, 8, 16, 32, 64, 128, 250)
 
 @dataclass(frozen=True)
 class System:
-    """A row of the table. Of trained systems the name is that of a preset, whose shipped weights are measured."""
+    """A row of the table. The name of a trained system is a preset; its shipped weights are measured."""
 
     name: str
     title: str
     paper: float
     steps: int
     givens: tuple[int, int] | None = None
-    """Digits are added to every puzzle until it has so many givens, drawn from the first to the last."""
+    """Digits are added to every puzzle until it has a number of givens drawn from this range."""
     make: Callable[[], nn.Module] | None = None
-    """For systems that need no training."""
+    """For systems without training."""
 
 
 SYSTEMS = (
@@ -55,7 +55,7 @@ SYSTEMS = (
 
 
 def find_systems(names: str | None) -> tuple[System, ...]:
-    """Those of a list such as "parallel,random", or all."""
+    """The systems of a list such as "parallel,random"; None: all."""
     if names is None:
         return SYSTEMS
     known = {system.name: system for system in SYSTEMS}
@@ -66,7 +66,7 @@ def find_systems(names: str | None) -> tuple[System, ...]:
 
 
 def puzzles_to_compare_on(data: Path | None, limit: int | None) -> tuple[np.ndarray, np.ndarray, str]:
-    """Puzzles, solutions and what they are: the first of a file, or generated ones."""
+    """Puzzles, solutions and a description: the first of a file, or generated ones."""
     if data is None:
         puzzles, solutions = generate(limit or PUZZLES, np.random.default_rng(SEED))
         return puzzles, solutions, f"generated minimal puzzles, seed {SEED}"
@@ -80,7 +80,7 @@ def measure(
     solutions: np.ndarray,
     progress: Callable[[int, int], Any] = lambda done, of: None,
 ) -> dict[str, Any]:
-    """One row: the share of puzzles (n, 81) solved, at how many givens and steps, and what the system is."""
+    """One row: the share of puzzles (n, 81) solved, by steps, with the number of givens."""
     about: dict[str, Any] = {}
     if system.make is not None:
         network = system.make()
@@ -136,15 +136,15 @@ def _span(givens: list[int]) -> str:
 def draw(result: dict[str, Any], path: Path) -> None:
     """Two bars per system: the paper's figure and ours."""
     rows = [result["systems"][system.name] for system in reversed(SYSTEMS) if system.name in result["systems"]]
-    places = np.arange(len(rows))
+    positions = np.arange(len(rows))
     figure, axes = subplots(figsize=(8, 0.55 * len(rows) + 1.2))
     for offset, key, colour, label in ((0.2, "paper", "#b8bcc6", "the paper"), (-0.2, "accuracy", "#145aaa", "ours")):
         shares = [100 * row[key] for row in rows]
-        axes.barh(places + offset, shares, 0.38, color=colour, label=label)
-        for place, share in zip(places, shares, strict=True):
-            axes.text(share + 0.8, place + offset, f"{share:.1f}", va="center", fontsize=8)
+        axes.barh(positions + offset, shares, 0.38, color=colour, label=label)
+        for position, share in zip(positions, shares, strict=True):
+            axes.text(share + 0.8, position + offset, f"{share:.1f}", va="center", fontsize=8)
     labels = [f"{row['title']}\n{_span(row['givens'])} givens, {counted(row['steps'], 'step')}" for row in rows]
-    axes.set_yticks(places, labels, fontsize=8)
+    axes.set_yticks(positions, labels, fontsize=8)
     axes.set(xlabel=f"% solved of {result['n']:,} Sudokus", xlim=(0, 108))
     axes.grid(False, axis="y")
     axes.legend(loc="lower right", frameon=False)

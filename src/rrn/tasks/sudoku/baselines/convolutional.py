@@ -1,7 +1,7 @@
 """The deep convolutional network of Park (2016): the puzzle as an image of 9 × 9 pixels.
 
-Ten layers of 3 × 3 filters see the grid as it stands and give each cell its digits' probabilities. To solve a puzzle,
-the most probable digit of all empty cells is filled in, and the network looks again: a step is one look and one digit.
+Ten layers of 3 × 3 filters compute the digit probabilities of each cell from the current grid. A step evaluates the
+network and fills in the most probable digit of all empty cells.
 """
 
 from itertools import pairwise
@@ -22,7 +22,7 @@ FILLED = 30.0
 
 
 class ConvolutionalSudoku(PuzzleNetwork):
-    """The state is the grid as it stands, (n, 81), 0 for an empty cell. ``filters`` were 512 in the original."""
+    """The state is the current grid, (n, 81), 0 for an empty cell. The original has 512 ``filters``."""
 
     looks = 64  # as many digits are filled in; it is trained on one
 
@@ -45,12 +45,12 @@ class ConvolutionalSudoku(PuzzleNetwork):
         grids = puzzles if state is None else state.h.long()
         outputs = []
         for _ in range(steps):
-            logits = self.look(grids)
+            logits = self.evaluate(grids)
             outputs.append(logits + FILLED * given_digits(grids))
             grids = fill_most_probable(grids, logits)
         return torch.stack(outputs).flatten(1, 2), State(grids.float())
 
-    def look(self, grids: Tensor) -> Tensor:
+    def evaluate(self, grids: Tensor) -> Tensor:
         """Logits of every cell's digits, (n, 81) → (n, 81, 9)."""
         image = F.one_hot(grids, 10).to(self.digits.weight.dtype).view(-1, 9, 9, 10).permute(0, 3, 1, 2)
         return self.digits(self.layers(image)).permute(0, 2, 3, 1).flatten(1, 2)

@@ -1,4 +1,4 @@
-"""Sudoku as a factor graph: 81 cells, 27 units, and 243 places of a cell in a unit, along which messages pass."""
+"""Sudoku as a factor graph: 81 variables (cells), 27 factors (units), and 243 edges between them."""
 
 import numpy as np
 import torch
@@ -39,12 +39,12 @@ SUDOKU = FactorGraph(units())
 
 
 def given_digits(puzzles: Tensor) -> Tensor:
-    """(n, 81) → (n, 81, 9): one-hot where a digit is given, zeros elsewhere."""
+    """(n, 81) → (n, 81, 9): one-hot for given digits, zeros elsewhere."""
     return F.one_hot(puzzles, 10)[..., 1:].float()
 
 
 def fill_most_probable(grids: Tensor, logits: Tensor) -> Tensor:
-    """Grids (n, 81) with one more cell filled, the one whose best digit is the most probable; full ones as they are."""
+    """Grids (n, 81) with the most probable digit of all empty cells filled in; full grids are unchanged."""
     best, digits = logits.detach().softmax(-1).max(-1)
     cell = best.masked_fill(grids > 0, -1).argmax(1, keepdim=True)
     filled = grids.scatter(1, cell, digits.gather(1, cell) + 1)

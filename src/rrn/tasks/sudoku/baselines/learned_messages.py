@@ -20,13 +20,13 @@ CERTAIN = 30.0
 
 
 class LearnedMessages(PuzzleNetwork):
-    """The state is β, (n, 243 · 9). One network serves rows, columns and boxes; a bias tells it which kind of unit it
-    speaks for, and to which of its nine cells."""
+    """The state is β, (n, 243 · 9). One network serves rows, columns and boxes; a bias encodes the type of the unit and
+    the receiving cell."""
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
         self.heard = nn.Parameter(torch.randn(9, 9, hidden) * (8 * 9) ** -0.5)
-        """What is made of each cell of a unit, by digit."""
+        """The embedding of each cell of a unit, by digit."""
         self.spoken_to = nn.Parameter(torch.zeros(3, 1, 9, hidden))
         self.rest = MLP(hidden, hidden, 9, layers=1)
 
@@ -44,7 +44,7 @@ class LearnedMessages(PuzzleNetwork):
         return torch.stack(outputs).view(steps, count * 81, 9), State(beta.flatten(1))
 
     def messages(self, to_units: Tensor) -> Tensor:
-        """From units to cells, each from what the other eight cells said: (n, 243, 9) → (n, 243, 9)."""
+        """Messages from units to cells, computed from the other eight cells: (n, 243, 9) → (n, 243, 9)."""
         each = torch.einsum("nucd,cdh->nuch", to_units.view(-1, 27, 9, 9), self.heard)
         others = (each.sum(2, keepdim=True) - each).view(-1, 3, 9, 9, each.shape[-1])
         return self.rest((others + self.spoken_to).relu()).view_as(to_units)
