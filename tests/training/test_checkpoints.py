@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from rrn.errors import InputError
-from rrn.training.checkpoints import KEPT, list_checkpoints, load_checkpoint, save_checkpoint
+from rrn.training.checkpoints import MOST, list_checkpoints, load_checkpoint, save_checkpoint
 
 
 def save(folder: Path, update: int) -> Path:
@@ -33,7 +33,7 @@ def test_round_trip_keeps_bits_types_and_facts(tmp_path: Path) -> None:
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:
     for update in (1, 2, 30, 200):
         save(tmp_path, update)
-    assert len(list_checkpoints(tmp_path)) == KEPT
+    assert len(list_checkpoints(tmp_path)) == MOST
     assert ["000000030" in list_checkpoints(tmp_path)[0].name, "000000200" in list_checkpoints(tmp_path)[1].name]
     loaded = load_checkpoint(tmp_path)
     assert loaded is not None

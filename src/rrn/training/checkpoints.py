@@ -1,7 +1,7 @@
-"""Checkpoints: all a run needs to go on, in one safetensors file whose name carries its checksum.
+"""Checkpoints: everything that a run needs to resume, in one safetensors file with its checksum in the name.
 
-No pickle. A file is written whole or not at all. One that cannot be read, or does not match its checksum, is set
-aside for the one before it; where none is whole, nothing is touched and the run is refused.
+No pickle. Files are written atomically. A damaged file is renamed, and the one before it is used. If all are damaged,
+nothing changes and the run is refused.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ from torch import Tensor
 from rrn.errors import InputError, blaming
 from rrn.io.files import write_atomically
 
-KEPT = 2
-"""Checkpoints kept in a run folder."""
+MOST = 2
+"""Checkpoints in a run folder; older ones are removed."""
 NAME = re.compile(r"checkpoint-(\d{9,18})-([0-9a-f]{16})\.safetensors")
 DAMAGED = ".damaged"
 
@@ -36,19 +36,19 @@ def save_checkpoint(folder: Path, update: int, tensors: dict[str, Tensor], facts
     write_atomically(path, content)
     before = [old for old in list_checkpoints(folder) if old != path and _update_of(old) <= update]
     replaced = [old for old in before if _update_of(old) == update]
-    for old in replaced + [old for old in before if old not in replaced][: 1 - KEPT]:
+    for old in replaced + [old for old in before if old not in replaced][: 1 - MOST]:
         with suppress(OSError):
             old.unlink()
     return path
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """The oldest first."""
+    """The checkpoints of a folder, the oldest first."""
     return sorted((path for path in folder.glob("checkpoint-*") if NAME.fullmatch(path.name)), key=_update_of)
 
 
 def find_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint that is whole; damaged ones after it are set aside. None where there is none at all."""
+    """The newest undamaged checkpoint, or None. Damaged ones after it are renamed."""
     damaged: list[Path] = []
     for path in reversed(list_checkpoints(folder)):
         try:
@@ -63,7 +63,7 @@ def find_checkpoint(folder: Path) -> Path | None:
     if damaged:
         raise InputError(
             f"{folder}: all its checkpoints are damaged ({', '.join(path.name for path in damaged)}), so the run "
-            "cannot go on. Put back a copy of one, or start anew in another --folder; best/ is left as it is"
+            "cannot resume. Restore one of them, or start again in another folder; best/ is unchanged"
         )
     return None
 
@@ -79,7 +79,7 @@ def read_checkpoint(path: Path) -> Loaded:
 
 
 def load_checkpoint(folder: Path) -> Loaded | None:
-    """Tensors and facts of the newest checkpoint that is whole; None where there is none."""
+    """Tensors and facts of the newest undamaged checkpoint, or None."""
     path = find_checkpoint(folder)
     return None if path is None else read_checkpoint(path)
 

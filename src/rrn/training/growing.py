@@ -1,14 +1,13 @@
-"""Deepen or widen a trained network without changing what it computes.
+"""Deepen or widen a trained network without changing its outputs.
 
-A ReLU layer passes on what another ReLU layer gives it if its weights are the identity and its biases zero. So a
-network with one ReLU layer in each of its MLPs, which learns soonest and costs least, can be trained first and then
-become the deep one, which starts where the other ended::
+A ReLU layer behind another is the identity if its weights are the identity matrix and its biases are 0. So a network
+with one ReLU layer per MLP, which is cheap and learns fast, can be trained first and then deepened::
 
     shallow = RRN(features=16, hidden=96, outputs=9)
     ...                                             # train it
-    deep = deepen(shallow, layers=3)                # the same outputs, more to learn with
+    deep = deepen(shallow, layers=3)                # the same outputs, more parameters
 
-`rrn train --start-from` does this to weights of a shallower network of the same kind.
+`rrn train --start-from` does this with weights of a shallower network of the same kind.
 """
 
 import math
@@ -27,13 +26,13 @@ from rrn.nn.updates import SharedLayerUpdate
 
 
 def deepen(network: RRN, layers: int, edge_features: int | None = None) -> RRN:
-    """A network with ``layers`` ReLU layers in encoder, f and g that computes what ``network`` does.
+    """A network with ``layers`` ReLU layers in encoder, f and g and the same outputs as ``network``.
 
-    ``edge_features`` may be more than before; the new ones are not listened to yet.
+    ``edge_features`` may be larger than before; new features have weight 0 at first.
     """
     settings = dict(network.settings)
     if any(isinstance(setting, dict) for setting in settings.values()):
-        raise InputError("network: it has parts of its own; build the deeper one yourself and use grow_into")
+        raise InputError("network: it has custom parts; build the deeper network and use grow_into")
     for name in ("encoder_layers", "message_layers", "update_layers"):
         if settings[name] is not None:
             settings[name] = layers
@@ -44,9 +43,9 @@ def deepen(network: RRN, layers: int, edge_features: int | None = None) -> RRN:
 
 
 def grow_into(network: nn.Module, weights: Mapping[str, Tensor]) -> list[str]:
-    """Put the weights of a shallower network into a deeper one of the same kind, so that it computes the same.
+    """Load the weights of a shallower network into a deeper one of the same kind; the outputs stay the same.
 
-    Returns the names of the MLPs that were deepened: none if the two are equally deep.
+    Returns the names of the deepened MLPs.
     """
     grown, names = dict(weights), []
     for name, module in network.named_modules():
@@ -64,12 +63,12 @@ def grow_into(network: nn.Module, weights: Mapping[str, Tensor]) -> list[str]:
 def widen(
     network: RRN, weights: Mapping[str, Tensor], state: Tensor, layer: Tensor, prefix: str = ""
 ) -> dict[str, Tensor]:
-    """The weights of a narrower network of group messages, a shared layer and a dot readout, put into a wider one.
+    """Weights of a narrower network of group messages, a shared layer and a dot readout, extended to a wider one.
 
-    ``network`` has the new units' weights as they were drawn; ``state`` and ``layer`` say at which of its units the
-    narrower one's stand, messages not counted: these keep to their kinds. New units listen, but nothing old listens to
-    them yet, so the outputs are the same. A state has the length √hidden, so what reads it is divided by as much as
-    it grew, and what adds to it multiplied.
+    ``state`` and ``layer`` are the indices of the old units in the new layers, without messages, which keep their
+    group type. New units keep the weights of ``network`` on their inputs; their outputs have weight 0, so the outputs
+    of the network stay the same. A state has norm √hidden: weights that read it are divided by its growth, weights
+    that add to it are multiplied.
     """
     update, readout, kinds = network.update, network.readout, cast(GroupMessage, network.message).group_types
     assert isinstance(update, SharedLayerUpdate)
@@ -79,32 +78,32 @@ def widen(
     messages = len(first) - 1 - second.shape[1]
     width, had = update.messages // kinds, messages // kinds
     if any(new < old for new, old in zip((width, *update.second.shape), (had, *second.shape), strict=True)):
-        raise InputError("weights: of a network that is wider in part; a network can only grow")
-    sent = (torch.arange(kinds, device="cpu")[:, None] * width + torch.arange(had, device="cpu")).flatten()
-    units = torch.cat([sent, update.messages + layer])
-    told = torch.cat([state, update.hidden + sent, torch.tensor([len(update.first) - 1], device="cpu")])
+        raise InputError("weights: the network is wider in part than the new one; it can only grow")
+    sending = (torch.arange(kinds, device="cpu")[:, None] * width + torch.arange(had, device="cpu")).flatten()
+    units = torch.cat([sending, update.messages + layer])
+    inputs = torch.cat([state, update.hidden + sending, torch.tensor([len(update.first) - 1], device="cpu")])
     growth = math.sqrt(update.hidden / second.shape[1])
     scale = torch.ones(len(first), device="cpu")
     scale[: len(state)] /= growth
     new_first = update.first.detach().clone()
     new_second, new_weight = (torch.zeros_like(part) for part in (update.second, readout.weight))
-    heard = torch.arange(update.hidden, len(update.first) - 1, device="cpu")
-    new_first[heard[:, None], units] = 0
-    new_first[told[:, None], units] = first * scale[:, None]
+    messages_in = torch.arange(update.hidden, len(update.first) - 1, device="cpu")
+    new_first[messages_in[:, None], units] = 0
+    new_first[inputs[:, None], units] = first * scale[:, None]
     new_second[units[:, None], state] = second * growth
     new_weight[state] = weight / growth
     return dict(weights) | dict(zip(names, (new_first, new_second, new_weight), strict=True))
 
 
 def _deepen(weights: dict[str, Tensor], prefix: str, mlp: MLP) -> bool:
-    """Rename and add the entries of one MLP; whether there was anything to do."""
+    """Rename and add the entries of one MLP. Returns whether there was anything to do."""
     first = weights.get(f"{prefix}0.weight")
     had = sum(1 for name in weights if name.startswith(prefix) and name.endswith(".weight"))
     missing = len(mlp.linears) - had
     inputs = mlp.weights()[0][0].shape[1]
     if first is None or missing < 0 or (missing == 0 and first.shape[1] == inputs):
         return False
-    if first.shape[1] < inputs:  # what is new comes last
+    if first.shape[1] < inputs:  # new features come last
         weights[f"{prefix}0.weight"] = torch.cat([first, first.new_zeros(len(first), inputs - first.shape[1])], dim=1)
     if missing and had < 2:
         raise InputError(f"{prefix.removesuffix('.linears.')}: an MLP without a ReLU layer cannot be deepened")

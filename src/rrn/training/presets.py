@@ -1,6 +1,6 @@
-"""What an experiment is: a frozen dataclass that says all of it. Every field is a flag of ``rrn train``.
+"""Presets: an experiment as a frozen dataclass. Every field is a flag of ``rrn train``.
 
-Nothing here imports torch, so that listing and parsing presets is instant.
+This module does not import torch, so that presets are listed and parsed at once.
 """
 
 import math
@@ -20,33 +20,33 @@ BUDGET_FIELDS = {"updates", "minutes", "checkpoint_minutes", "validate_every", "
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers that a setting may have. It stands beside the type, and `checked` looks at it, whoever sets it."""
+    """The numbers that a setting may have, as an annotation of its type: see `checked`."""
 
     least: float = -math.inf
     most: float = math.inf
     above: float = -math.inf
     below: float = math.inf
     rising: bool = False
-    """Of several numbers: none is smaller than the one before it."""
+    """Several numbers must be in ascending order."""
 
     def refusal(self, number: float) -> str | None:
-        """What is expected instead of a number that is outside."""
+        """What is expected instead of a number out of range, or None."""
         bounds = {
             f"at least {self.least:,}": number >= self.least,
             f"more than {self.above:,}": number > self.above,
             f"at most {self.most:,}": number <= self.most,
             f"less than {self.below:,}": number < self.below,
         }
-        wrong = (expected for expected, kept in bounds.items() if not kept)
+        wrong = (expected for expected, holds in bounds.items() if not holds)
         finite = isinstance(number, int) or math.isfinite(number)
         return next(wrong, None) if finite else "a finite number"
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Another setting without which one would do nothing. It stands beside the type, and `check_flags` looks at it.
+    """Another setting that a setting has no effect without, as an annotation of its type: see `check_flags`.
 
-    ``value`` is what the other has to be: True for anything but off, False for off. ``otherwise`` would do as well.
+    ``value`` is the required value: True for anything but off, False for off. ``otherwise`` is an alternative setting.
     """
 
     setting: str
@@ -54,7 +54,7 @@ class Needs:
     otherwise: str | None = None
 
     def refusal(self, options: Any) -> str | None:
-        """Why the setting would do nothing."""
+        """Why the setting has no effect, or None."""
         held, flag = getattr(options, self.setting), _flag(self.setting)
         if held == self.value or (isinstance(self.value, bool) and bool(held) == self.value):
             return None
@@ -79,7 +79,7 @@ Minutes = Annotated[float, Range(above=0, most=10_000_000)]
 def checked(kind: type, values: Mapping[str, Any], spell: Callable[[str], str] = str) -> dict[str, Any]:
     """The values of a dataclass's fields, each of the type and in the range that the class declares.
 
-    They may come from JSON: lists become tuples, strings become paths. ``spell`` says how a field is named in errors.
+    They may come from JSON: lists become tuples, strings become paths. ``spell`` names a field in errors.
     """
     hints = get_type_hints(kind, include_extras=True)
     fitting = {}
@@ -91,17 +91,19 @@ def checked(kind: type, values: Mapping[str, Any], spell: Callable[[str], str] =
     return fitting
 
 
-def check_flags(options: Any, said: Collection[str] = ()) -> None:
-    """That all of a dataclass's numbers are in their ranges, and that none is set that would do nothing; those of
-    dataclasses within it too. ``said`` are flags that count as set even where they say what is said anyway."""
+def check_flags(options: Any, passed: Collection[str] = ()) -> None:
+    """Check that all numbers of a dataclass are in their ranges, and that no setting without effect is set.
+
+    Nested dataclasses are checked too. Flags in ``passed`` count as set even if they have the default value.
+    """
     hints = get_type_hints(type(options), include_extras=True)
     for field in fields(options):
         value, flag = getattr(options, field.name), _flag(field.name)
         if is_dataclass(value):
-            check_flags(value, said)
+            check_flags(value, passed)
             continue
         _fitting(value, hints[field.name], flag)
-        if value != field.default or flag in said:
+        if value != field.default or flag in passed:
             needs = (part for part in getattr(hints[field.name], "__metadata__", ()) if isinstance(part, Needs))
             for why in filter(None, (need.refusal(options) for need in needs)):
                 off = any(field.default is off for off in (None, False, ()))
@@ -127,7 +129,9 @@ def _fitting(value: Any, hint: Any, name: str, allowed: Range | None = None) -> 
         if value not in parts:
             raise refuse(f"one of {', '.join(map(str, parts))}")
     elif kind is tuple:
-        if parts == (Path, ...) and (value is None or isinstance(value, str)):  # of before there could be several
+        if parts == (Path, ...) and (
+            value is None or isinstance(value, str)
+        ):  # a config.json from before there could be several
             value = [value] if value else []
         if not isinstance(value, list | tuple) or (... not in parts and len(value) != len(parts)):
             several = "a path, or several" if parts[0] is Path else "several numbers"
@@ -157,7 +161,7 @@ def _shown(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """The settings that all experiments share. A task adds those of its network and its data."""
+    """Settings of all experiments. A task adds those of its network and its data."""
 
     task: ClassVar[str]
 
@@ -167,7 +171,7 @@ class Preset:
     steps: Steps = 8
     """Steps of message passing in training."""
     segment: Count | None = None
-    """Back-propagate through this many steps, then update and go on from the detached state. Unset: all steps."""
+    """Back-propagate through this many steps, then update and continue from the detached state. Unset: all steps."""
     loss: Literal["every", "last"] = "every"
     """The steps that have a loss."""
 
@@ -176,7 +180,7 @@ class Preset:
     updates: Count = 100_000
     """Gradient updates at most."""
     minutes: Minutes | None = None
-    """Wall-clock budget of training; the schedule ends with it. Unset: updates alone decide."""
+    """Wall-clock budget of training; the schedule ends with it. Unset: no limit."""
 
     optimizer: Literal["adam", "adamw"] = "adamw"
     lr: Annotated[float, Range(above=0)] = 1e-3
@@ -194,7 +198,7 @@ class Preset:
     clip: Annotated[float, Range(above=0)] | None = 1.0
     """Gradients are scaled down to this norm."""
     ema: Dropped | None = 0.999
-    """Decay of the running average of the weights that is validated and kept. Unset: the weights themselves."""
+    """Decay of the weight average, which is validated and saved. Unset: the weights themselves."""
 
     start_from: Path | None = None
     """Weights of the same network, or of a shallower one, to start from: a shipped name or a folder. Unset: random

@@ -1,9 +1,8 @@
-"""Train under a symmetry: weights that renaming maps onto each other stay equal.
+"""Weight tying under a symmetry: weights that a renaming maps onto each other stay equal in training.
 
-If a problem stays the same when things of one sort are renamed (the digits of a Sudoku, the colours of a map), a
-network may as well treat them alike. Give each of them its own units in every layer, say so by an `Axis` for each side
-of each weight, and `tie` the optimizer: every example then teaches all of them at once. Inputs, equations and weight
-files of the network stay what they are; afterwards it can be trained on without ties.
+A Sudoku stays the same when its digits are renamed, a map when its colours are. So each digit gets units of every
+layer; an `Axis` describes them for each side of each weight, and `tie` changes the optimizer. Every example then
+trains all digits at once. Inputs, equations and weight files do not change; training can continue without tying.
 """
 
 import math
@@ -20,9 +19,9 @@ EMPTY: Mapping[str, "Axis"] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Axis:
-    """The units along one side of a weight: who owns each (-1: nobody), and what it does for its owner.
+    """The units along one side of a weight: the owner of each, such as a digit (-1: shared), and its role.
 
-    Units with the same role and different owners are alike. Roles of owned and of shared units differ.
+    Units with the same role and different owners are tied. Roles of owned and of shared units differ.
     """
 
     owner: Tensor
@@ -36,18 +35,18 @@ class Axis:
         return cls(owner, torch.cat([owned % max(units, 1), units + torch.arange(shared, device="cpu")]))
 
     def times(self, count: int) -> "Axis":
-        """``count`` entries for each unit, side by side: a filter has one per pixel."""
+        """``count`` adjacent entries for each unit: a filter has one per pixel."""
         role = self.role[:, None] * count + torch.arange(count, device="cpu")
         return Axis(self.owner.repeat_interleave(count), role.flatten())
 
     def __add__(self, other: "Axis") -> "Axis":
-        """One side by side with another, whose roles are others."""
+        """The concatenation of two axes; their roles differ."""
         first = int(self.role.max()) + 1
         return Axis(torch.cat([self.owner, other.owner]), torch.cat([self.role, first + other.role]))
 
 
 class Ties:
-    """Which entries of a parameter are equal; ``axes``: one per dimension; over the one of ``inputs`` a layer sums."""
+    """The tied entries of a parameter. ``axes`` has one per dimension; dimension ``inputs`` is the input of the layer."""
 
     def __init__(self, parameter: nn.Parameter, *axes: Axis, inputs: int = 1) -> None:
         self.parameter = parameter
@@ -59,7 +58,7 @@ class Ties:
         key = (rows.role[:, None] * (columns.role.max() + 1) + columns.role) * 3 + relation
         _, group, size = torch.unique(key.flatten(), return_inverse=True, return_counts=True)
         self.group, self.size = group, size.float()
-        # An entry that adds up over all owners, or over all others, counts as often: so it moves as much less.
+        # An entry that is summed over k owners has k times the effect, so its step is 1/k.
         adds_up = (row < 0) & (column >= 0) if inputs else (row >= 0) & (column < 0)
         each = torch.where(both & ~same, 1 / max(owners - 1, 1), torch.where(adds_up, 1 / max(owners, 1), 1.0))
         self.each = each.view(parameter.shape)
@@ -68,32 +67,32 @@ class Ties:
         self.inputs, self.outputs = roles[inputs], roles[1 - inputs]
 
     def follow(self) -> None:
-        """To the device of the parameter, which may have moved."""
+        """Move to the device of the parameter."""
         device = self.parameter.device
         self.group, self.size, self.each = self.group.to(device), self.size.to(device), self.each.to(device)
 
     def mean(self, values: Tensor) -> Tensor:
-        """Each entry replaced by the mean of those it is tied to."""
+        """Each entry replaced by the mean of the entries tied to it."""
         sums = torch.zeros_like(self.size).index_add_(0, self.group, values.flatten())
         return (sums / self.size)[self.group].view_as(values)
 
     def broken(self) -> bool:
-        """Whether entries that are tied differ by more than rounding."""
+        """Whether tied entries differ by more than rounding."""
         values = self.parameter.detach()
         return bool((self.mean(values) - values).abs().max() > 1e-3)
 
     def share(self) -> None:
-        """Each entry becomes that of the first it is tied to, so that weights just drawn keep their spread."""
+        """Copy the first of the tied entries to all of them: unlike a mean, this keeps the variance of new weights."""
         with torch.no_grad():
             last_to_first = self.group.flip(0), self.parameter.flatten().flip(0)
             first = torch.zeros_like(self.size).index_copy_(0, *last_to_first)
             self.parameter.copy_(first[self.group].view_as(self.parameter))
 
     def draw(self, gates: int = 1, own: float = 1.0, rest: float = 1.0) -> None:
-        """New weights by Glorot's rule, as if there were a single owner; ``gates``: so many layers in one.
+        """New weights by Glorot's rule, as if there were a single owner; ``gates`` layers share the parameter.
 
-        Those from an owner's units to its own are then multiplied by ``own``, all others by ``rest``: what adds up over
-        owners must not drown what tells them apart.
+        Weights within an owner are multiplied by ``own``, all others by ``rest``: sums over owners must not dominate
+        the differences between them.
         """
         most = math.sqrt(6 / (self.inputs + self.outputs / gates))
         drawn = torch.empty_like(self.size).uniform_(-most, most)
@@ -110,10 +109,9 @@ def ties_of(
     inputs: Mapping[str, Axis] = EMPTY,
     left_out: Collection[str] = (),
 ) -> list[Ties]:
-    """Ties of all parameters of a network but those of layers ``left_out``.
+    """Ties of all parameters of a network except those of layers ``left_out``.
 
-    Its layers, named as in ``named_parameters``, go from ``every`` to ``every`` unless ``inputs`` and ``outputs`` say
-    otherwise.
+    The axis of a layer's inputs and outputs is ``every``, unless ``inputs`` or ``outputs`` has another for its name.
     """
     ties = []
     for name, parameter in network.named_parameters():
@@ -125,16 +123,16 @@ def ties_of(
 
 
 def draw_tied(ties: Sequence[Ties], own: float, rest: float) -> None:
-    """New weights for all layers; biases stay. See `Ties.draw`."""
+    """Draw new weights for all layers; biases do not change. See `Ties.draw`."""
     for tied in ties:
         if tied.parameter.dim() > 1:
             tied.draw(own=own, rest=rest)
 
 
 def tie(optimizer: torch.optim.Optimizer, ties: Sequence[Ties]) -> None:
-    """From now on the optimizer keeps tied entries equal; what differs is averaged at once.
+    """Average tied entries now, and keep them equal in every step of the optimizer.
 
-    Works with any optimizer that treats entries alike and one by one, as SGD and Adam do.
+    The optimizer must update each entry separately by the same rule, as SGD and Adam do.
     """
     before: list[Tensor] = []
 
