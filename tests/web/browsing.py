@@ -1,4 +1,4 @@
-"""Visits to the page in a browser."""
+"""Helpers to test the page in a browser."""
 
 import time
 from typing import Any
@@ -8,7 +8,7 @@ SLOW = 60_000  # milliseconds; the machine may be busy
 
 
 class Visit:
-    """A page of its own, which may not log errors."""
+    """A browser page; closing it fails if the page logged errors or requested another origin."""
 
     def __init__(self, browser: Any, url: str, **options: Any) -> None:
         self.url = url
@@ -41,12 +41,12 @@ class Visit:
 
 
 def until(page: Any, expression: str, arg: Any = None) -> None:
-    """Playwright's own wait_for_function needs eval, which the page's policy forbids."""
+    """Wait for a JavaScript expression. Playwright's wait_for_function needs eval, which the page's policy forbids."""
     deadline = time.monotonic() + SLOW / 1000
     while not page.evaluate(expression, arg):
         assert time.monotonic() < deadline, expression
         page.wait_for_timeout(50)
 
 
-def told(page: Any, task: str = "sudoku") -> str:
+def status_text(page: Any, task: str = "sudoku") -> str:
     return page.locator(f"#panel-{task} .verdict").inner_text().replace("\n\n", "\n")

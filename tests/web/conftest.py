@@ -35,7 +35,7 @@ BROWSER_FLAGS = [
 
 @pytest.fixture(scope="session")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path | str]:
-    """Those of every panel: shipped ones, and untrained ones where none ship."""
+    """Weights of every panel: shipped ones, or untrained ones if none are shipped."""
     found: dict[str, Path | str] = {}
     for name, panel in PANELS.items():
         if panel.weights in shipped():
@@ -59,7 +59,7 @@ def client(app: FastAPI) -> TestClient:
 
 @pytest.fixture(scope="session")
 def easy() -> str:
-    """A puzzle that any trained network solves."""
+    """A puzzle that every trained network solves."""
     puzzles, _ = generate(1, np.random.default_rng(7), extra_givens=8)
     return grid_to_line(puzzles[0])
 
@@ -98,8 +98,8 @@ def live(app: FastAPI) -> Iterator[LiveServer]:
 def browser() -> Iterator[Any]:
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
-        said = f"NO BROWSER ({', '.join(BROWSERS)}): the page is not tested; apt-get install chromium"
-        pytest.fail(said) if os.environ.get(REQUIRED) else pytest.skip(said)
+        message = f"NO BROWSER ({', '.join(BROWSERS)}): the page is not tested; apt-get install chromium"
+        pytest.fail(message) if os.environ.get(REQUIRED) else pytest.skip(message)
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

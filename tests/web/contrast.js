@@ -1,4 +1,4 @@
-// Every piece of visible text with its contrast against what is behind it, worst first.
+// The contrast of every visible text with its background, in ascending order.
 () => {
   const parse = (text) => {
     const numbers = text.match(/[\d.]+/g).map(Number);

@@ -1,4 +1,4 @@
-"""The page in a real browser. ``RRN_SCREENSHOTS=docs`` also writes the pictures of the documentation."""
+"""The page in a browser. ``RRN_SCREENSHOTS=docs`` also writes the screenshots of the documentation."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from tests.web.browsing import DESK, Visit, told, until
+from tests.web.browsing import DESK, Visit, status_text, until
 
 from rrn.tasks.accuracy import ACCURACY
 from rrn.tasks.sudoku.exact import count_solutions
@@ -46,7 +46,7 @@ def visit(browser: Any, live: Any) -> Iterator[Any]:
 
 
 def shown_digits(page: Any) -> list[list[float]]:
-    """81 × 9: the probability that each digit is drawn with; checked to be what its size says."""
+    """81 × 9: the probability of each digit. Checks that digits are sized by it, up to the size of their square."""
     cells = page.evaluate(
         """() => [...document.querySelectorAll(".cell")].map((cell) =>
         [...cell.querySelectorAll(".digit")].map((digit) => ({
@@ -58,7 +58,8 @@ def shown_digits(page: Any) -> list[list[float]]:
     for digit in (digit for cell in cells for digit in cell):
         assert digit["hidden"] == (digit["p"] < 0.01)
         if not digit["hidden"]:
-            assert digit["scale"] == pytest.approx(digit["p"] ** 0.5, abs=1e-3)
+            scales = [min(digit["p"] ** 0.5, 0.4 * thirds) for thirds in (1, 2, 3)]
+            assert any(digit["scale"] == pytest.approx(scale, abs=1e-3) for scale in scales)
     return [[digit["p"] for digit in cell] for cell in cells]
 
 
@@ -89,24 +90,24 @@ def test_paste_play_solved(visit: Any, easy: str) -> None:
     page = there.open()
     paste(page, easy)
     page.wait_for_selector(".player:visible")
-    assert page.get_by_role("button", name="Pause").is_visible(), "it plays by itself"
+    assert page.get_by_role("button", name="Pause").is_visible(), "the player starts automatically"
     page.wait_for_selector(".verdict.good")
-    page.wait_for_timeout(300)  # the last digits settle
-    assert told(page).startswith("Solved\nIn ")
+    page.wait_for_timeout(300)  # the transition of the last digits
+    assert status_text(page).startswith("Solved\nIn ")
     assert solves(shown_grid(page), read_puzzle(easy, "")).all()
     assert page.locator(".cell.given").count() == sum(map(str.isdigit, easy))
     assert page.locator(".cell.clash").count() == 0
     page.get_by_role("button", name="Play").click()
     page.get_by_role("button", name="Pause").click()
-    held = page.locator(".player output").inner_text()
-    page.get_by_role("button", name="One step on").click()
-    assert page.locator(".player output").inner_text() != held
+    paused_at = page.locator(".player output").inner_text()
+    page.get_by_role("button", name="Next step").click()
+    assert page.locator(".player output").inner_text() != paused_at
 
 
-def test_the_slider_shows_what_the_api_says(visit: Any, client: Any, easy: str) -> None:
+def test_the_slider_shows_the_probabilities_of_the_api(visit: Any, client: Any, easy: str) -> None:
     page = visit().open(f"#sudoku?puzzle={easy}")
     page.wait_for_selector(".verdict.good")
-    body = {"puzzles": [easy], "restarts": 8}
+    body = {"puzzles": [easy], "attempts": 9}
     (found,) = client.post("/api/sudoku/solve", json=body).json()["puzzles"]
     givens = read_puzzle(easy, "")
     for step in (1, 2, found["steps"] // 2, found["steps"]):
@@ -145,11 +146,11 @@ def test_typing_a_puzzle_with_the_keyboard(visit: Any, easy: str) -> None:
     page.wait_for_selector(".verdict.good")
     page.keyboard.press("Backspace")
     assert page.get_by_role("gridcell", name="Row 1, column 1: empty").is_visible()
-    assert told(page) == "", "an edit takes the verdict back"
-    assert page.locator(".cell[tabindex='0']").count() == 1, "the grid is one stop for the tab key"
+    assert status_text(page) == "", "an edit removes the result"
+    assert page.locator(".cell[tabindex='0']").count() == 1, "the grid is one tab stop"
 
 
-def test_the_pad_types_for_those_without_a_keyboard(visit: Any) -> None:
+def test_the_pad_types_digits_without_a_keyboard(visit: Any) -> None:
     page = visit(viewport=PHONE, has_touch=True, is_mobile=True).open()
     page.locator(".cell").nth(40).tap()
     page.get_by_role("button", name="Type 7").tap()
@@ -158,7 +159,7 @@ def test_the_pad_types_for_those_without_a_keyboard(visit: Any) -> None:
     assert page.get_by_role("gridcell", name="Row 5, column 5: empty").count() == 1
 
 
-def test_a_contradictory_puzzle_is_said_to_be_one(visit: Any) -> None:
+def test_a_contradictory_puzzle_is_refused_and_its_clashes_are_marked(visit: Any) -> None:
     there = visit()
     there.expected.append("422")
     page = there.open()
@@ -171,31 +172,92 @@ def test_a_contradictory_puzzle_is_said_to_be_one(visit: Any) -> None:
     assert page.get_by_role("gridcell", name="Row 2, column 1: 5, given, clashes").count() == 1
     page.keyboard.press("Enter")
     page.wait_for_selector(".verdict.bad p:has-text('contradicts itself')")
-    assert told(page) == ("Not solved\nThe puzzle contradicts itself: 5 in row 1, column 1 and in row 2, column 1.")
+    assert status_text(page) == (
+        "Not solved\nThe puzzle contradicts itself: 5 in row 1, column 1 and in row 2, column 1."
+    )
 
 
-def test_what_is_not_solved_is_said_plainly(visit: Any) -> None:
+def test_an_impossible_puzzle_is_reported(visit: Any) -> None:
     page = visit().open()
     page.get_by_label("Example").select_option(IMPOSSIBLE)
     page.wait_for_selector(".verdict.bad")
-    said = told(page)
-    assert said.startswith("No solution\nThe puzzle has no solution, as an exact search shows.")
+    text = status_text(page)
+    assert text.startswith("No solution\nThe puzzle has no solution, as an exact search shows.")
     marked = page.locator(".cell.clash").count()
-    assert f"{marked} cells clash" in said or (marked == 0 and "clash" not in said)
+    assert f"{marked} cells clash" in text or (marked == 0 and "clash" not in text)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1234", "These are 4 cells, but a puzzle has 81."),
-        ("<img src=x onerror=alert(1)>", "“<” is neither a digit nor an empty cell (0, . or _)."),
+        ("1234", "The puzzle: row 1 of the grid has 4 cells, not 9."),
+        ("<img src=x onerror=alert(1)>", "The puzzle: 24 cells where a puzzle has 81."),
     ],
 )
-def test_what_is_no_puzzle_is_refused(text: str, message: str, visit: Any) -> None:
+def test_text_that_is_not_a_puzzle_is_refused(text: str, message: str, visit: Any) -> None:
     page = visit().open()
+    page.wait_for_selector(".verdict.good")
     page.get_by_label("Or type or paste a puzzle").fill(text)
     page.get_by_role("button", name="Solve").click()
-    assert told(page) == f"Not a puzzle\n{message}"
+    page.wait_for_selector(".verdict.bad")
+    assert status_text(page) == f"Not a puzzle\n{message}"
+    assert page.locator("main img").count() == 0
+
+
+def test_a_refused_puzzle_stops_the_player_and_clears_the_board(visit: Any) -> None:
+    page = visit(reduced_motion="no-preference").open()
+    page.wait_for_selector(".player:visible")
+    page.get_by_label("Speed").select_option("4")
+    page.locator(".cell:not(.given)").first.hover()
+    page.get_by_label("Or type or paste a puzzle").fill("1...\n..2.\n.3..\n...4")
+    page.get_by_role("button", name="Solve").click()
+    page.wait_for_selector(".verdict.bad")
+    page.wait_for_timeout(4000)  # longer than the steps take at this speed
+    assert status_text(page).startswith("Not a puzzle\n")
+    assert page.locator(".player:visible").count() == 0
+    assert page.locator(".cell.given, .cell.decided, .cell.clash, .cell.influential, .cell.selected").count() == 0
+    assert page.locator(".digit:visible").count() == 0
+    assert page.locator(".chart-area").inner_text() == ""
+
+
+def test_a_failed_request_stops_the_player(visit: Any, easy: str) -> None:
+    there = visit(reduced_motion="no-preference")
+    there.expected.append("500")
+    page = there.open()
+    page.wait_for_selector(".player:visible")
+    page.get_by_label("Speed").select_option("4")
+    page.route("**/api/sudoku/solve", lambda route: route.fulfill(status=500, json={"error": "Internal error."}))
+    page.get_by_role("button", name="Solve").click()
+    page.wait_for_selector(".verdict.bad")
+    page.wait_for_timeout(4000)
+    assert status_text(page) == "Not solved\nInternal error."
+    assert page.locator(".player:visible").count() == 0
+    assert page.locator(".digit:visible").count() == page.locator(".cell.given").count() == 17
+
+
+OVERLAPS = """() => [...document.querySelectorAll(".cell")].flatMap((cell, number) => {
+    const boxes = [...cell.querySelectorAll(".digit:not([hidden])")].map((digit) => {
+        const range = document.createRange();
+        range.selectNodeContents(digit);
+        return range.getBoundingClientRect();
+    });
+    const around = cell.getBoundingClientRect();
+    const apart = (a, b) => a.right <= b.left + 0.1 || b.right <= a.left + 0.1
+        || a.bottom <= b.top + 0.1 || b.bottom <= a.top + 0.1;
+    const inside = (a) => a.left >= around.left - 1 && a.right <= around.right + 1
+        && a.top >= around.top - 1 && a.bottom <= around.bottom + 1;
+    return boxes.every((a, k) => inside(a) && boxes.slice(k + 1).every((b) => apart(a, b))) ? [] : [number];
+})"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_digits_do_not_overlap(width: int, visit: Any) -> None:
+    page = visit(viewport={"width": width, "height": 844}).open(f"#sudoku?puzzle={EXAMPLES[0]}")
+    page.wait_for_selector(".verdict.good")
+    last = int(page.locator(".player input").get_attribute("max"))
+    for step in range(1, last + 1):
+        set_slider(page, step)
+        assert page.evaluate(OVERLAPS) == [], f"step {step}"
 
 
 def test_ages(visit: Any) -> None:
@@ -205,20 +267,20 @@ def test_ages(visit: Any) -> None:
     assert page.locator("#panel-ages tbody tr").count() == 8
     page.get_by_role("button", name="Show step 2").click()
     assert page.locator("#panel-ages tr[aria-current=step] td").first.inner_text() == "2"
-    page.get_by_label("Facts, and at the end the question").fill("Zoe is 7. Zoe is 3 younger than Max. How old is Max?")
+    page.get_by_label("Facts and a question").fill("Zoe is 7. Zoe is 3 younger than Max. How old is Max?")
     page.get_by_role("button", name="Ask").click()
     page.wait_for_selector("#panel-ages .verdict strong:has-text('Max is 10')")
     assert "Zoe+is+7" in page.url
 
 
-def test_text_from_the_address_stays_text(visit: Any) -> None:
+def test_markup_in_the_address_is_shown_as_text(visit: Any) -> None:
     there = visit()
     there.expected.append("422")
     story = "<img src=x onerror=alert(1)> is 7. How old is <b>?"
     page = there.open(f"#ages?story={quote(story)}")
     page.wait_for_selector("#panel-ages .verdict.bad")
-    assert page.get_by_label("Facts, and at the end the question").input_value() == story
-    assert "<img src=x onerror=alert(1)>" in told(page, "ages")
+    assert page.get_by_label("Facts and a question").input_value() == story
+    assert "<img src=x onerror=alert(1)>" in status_text(page, "ages")
     assert page.locator("main img, main b").count() == 0
 
 
@@ -231,14 +293,14 @@ def test_pretty_clevr(visit: Any, client: Any) -> None:
     page.get_by_role("button", name=name).click()
     page.wait_for_selector(f"#panel-pretty-clevr .verdict strong:has-text('{scene[3]['colour']}, 2 jumps')")
     assert page.locator(".object[aria-pressed=true]").get_attribute("aria-label") == name
-    page.get_by_label("Name the start by").select_option("shape")
+    page.get_by_label("Describe the start by").select_option("shape")
     page.wait_for_selector(f"#panel-pretty-clevr .verdict strong:has-text('{scene[3]['shape']}, 2 jumps')")
     assert page.locator(".path .shaft").count() == 0
     page.get_by_label("Show the true path").check()
     assert page.locator(".path .shaft").count() == 2
     body = {"seed": 7, "start": scene[3]["shape"], "jumps": 2}
     found = client.post("/api/pretty-clevr/ask", json=body).json()
-    best = found["steps"][-1]["guesses"][0]["answer"]
+    best = found["steps"][-1]["predictions"][0]["answer"]
     answered = next(thing for thing in scene if thing["colour"] == best)
     assert float(page.locator(".ring.answer").get_attribute("cx")) == answered["x"]
     page.locator(".object").nth(5).focus()
@@ -251,7 +313,7 @@ def test_pretty_clevr(visit: Any, client: Any) -> None:
 
 def test_babi(visit: Any, weights: dict[str, Any], client: Any) -> None:
     if "babi" not in weights:
-        pytest.skip("rrn.tasks.TASKS does not list babi yet: its panel is not tested")
+        pytest.skip("no weights of babi")
     page = visit().open("#babi")
     page.wait_for_selector("#panel-babi tbody tr")
     examples = client.get("/api/babi/examples").json()
@@ -271,12 +333,12 @@ def test_babi(visit: Any, weights: dict[str, Any], client: Any) -> None:
     page.get_by_label("Question").fill("Where is Daniel?")
     page.get_by_label("Question").press("Enter")
     until(page, "document.querySelector('#panel-babi .verdict strong').innerText === 'not in the story'")
-    assert "The facts do not say, the network holds: " in told(page, "babi")
+    assert "Probability that the story does not contain the answer: " in status_text(page, "babi")
     page.get_by_role("button", name="Surprise me").locator("visible=true").click()
     until(page, "!document.querySelector('#panel-babi textarea').value.startsWith('Mary went to the kitchen.')")
 
 
-def test_a_share_link_opens_what_was_shared(visit: Any, easy: str) -> None:
+def test_a_shared_link_opens_the_same_puzzle(visit: Any, easy: str) -> None:
     first = visit(permissions=["clipboard-read", "clipboard-write"])
     page = first.open()
     paste(page, easy)
@@ -304,7 +366,7 @@ def test_tabs_by_keyboard_and_by_address(visit: Any, weights: dict[str, Any]) ->
     page.wait_for_selector("#panel-sudoku:visible .grid")
 
 
-def test_the_first_puzzle_plays_by_itself_at_the_speed_chosen(visit: Any) -> None:
+def test_the_player_starts_automatically_and_its_speed_can_be_chosen(visit: Any) -> None:
     there = visit(reduced_motion="no-preference")
     there.page.add_init_script(
         "window.paces = []; const begin = window.setInterval;"
@@ -320,15 +382,14 @@ def test_the_first_puzzle_plays_by_itself_at_the_speed_chosen(visit: Any) -> Non
     assert usual == 4 * quick
 
 
-def test_a_stranger_sees_what_it_is_without_scrolling(visit: Any, weights: dict[str, Any]) -> None:
+def test_the_main_parts_are_visible_without_scrolling(visit: Any, weights: dict[str, Any]) -> None:
     there = visit()
     page = there.open()
     page.wait_for_selector(".verdict.good")
-    said = page.locator("#panel-sudoku .about").inner_text()
-    assert ACCURACY["sudoku"] in said
+    assert ACCURACY["sudoku"] in page.locator("#panel-sudoku .about").inner_text()
     legend = page.get_by_role("list", name="Legend")
-    assert "size is probability" in legend.inner_text()
-    assert "red is a clash" in legend.inner_text()
+    assert "size: probability" in legend.inner_text()
+    assert "red: clash" in legend.inner_text()
     for task in weights:
         page.evaluate("(task) => { location.hash = task; }", task)
         page.wait_for_selector(f"#panel-{task} .player:visible")
@@ -340,7 +401,7 @@ def test_a_stranger_sees_what_it_is_without_scrolling(visit: Any, weights: dict[
         assert ACCURACY[task] in page.locator(f"#panel-{task} .about").inner_text()
 
 
-def test_the_grid_is_in_view_on_a_phone_after_solve(visit: Any, easy: str) -> None:
+def test_the_grid_is_visible_on_a_phone_after_solve(visit: Any, easy: str) -> None:
     page = visit(viewport=PHONE, has_touch=True, is_mobile=True).open()
     page.wait_for_selector(".verdict.good")
     page.get_by_label("Or type or paste a puzzle").fill(easy)
@@ -354,34 +415,58 @@ def test_the_grid_is_in_view_on_a_phone_after_solve(visit: Any, easy: str) -> No
         assert box["x"] + box["width"] <= PHONE["width"], part
 
 
-def test_pointing_at_a_cell_shows_who_it_listens_to(visit: Any, client: Any, easy: str) -> None:
+def test_pointing_at_a_cell_shows_which_groups_influence_it(visit: Any, client: Any, easy: str) -> None:
     page = visit().open(f"#sudoku?puzzle={easy}")
     page.wait_for_selector(".verdict.good")
     set_slider(page, 3)
-    cell = easy.index(".")
+    expected = client.post("/api/sudoku/influence", json={"puzzle": easy, "step": 3}).json()
+    cell = int(np.max(expected["influence"], axis=1).argmax())
     page.locator(".cell").nth(cell).hover()
-    page.wait_for_selector(".listens li")
-    expected = client.post("/api/sudoku/heard", json={"puzzle": easy, "step": 3}).json()
-    heard = dict(zip(["its own nine digits", "its row", "its column", "its box"], expected["heard"][cell], strict=True))
-    rows = [row.split("\n") for row in page.locator(".listens li").all_inner_texts()]
-    assert [name for name, _ in rows] == sorted(heard, key=lambda name: -heard[name])
+    page.wait_for_selector("div.influence li")
+    influence = dict(zip(["its own digits", "row", "column", "box"], expected["influence"][cell], strict=True))
+    rows = [row.split("\n") for row in page.locator("div.influence li").all_inner_texts()]
+    assert [name for name, _ in rows] == sorted(influence, key=lambda name: -influence[name])
     for name, share in rows:
-        assert float(share.strip("> %\u00a0")) == pytest.approx(100 * heard[name], abs=0.11)
-    assert f"Row {cell // 9 + 1}, column {cell % 9 + 1}, step 3:" in page.locator(".listens").inner_text()
-    assert page.locator(".cell.heard").count() == 20
-    assert page.locator(".cell.asked").count() == 1
-    given = next(place for place, digit in enumerate(easy) if digit != ".")
+        assert float(share.strip("> %\u00a0")) == pytest.approx(100 * influence[name], abs=0.11)
+    assert f"Row {cell // 9 + 1}, column {cell % 9 + 1}, step 3:" in page.locator("div.influence").inner_text()
+    assert "Which groups influence this cell?" in page.locator("div.influence").inner_text()
+    assert page.locator(".cell.selected").count() == 1
+    shades = page.locator(".cell").evaluate_all(
+        "cells => cells.map(c => Number(c.style.getPropertyValue('--influence')))"
+    )
+    for other, shade in enumerate(shades):
+        shared = (
+            other // 9 == cell // 9,
+            other % 9 == cell % 9,
+            (other // 27, other % 9 // 3) == (cell // 27, cell % 9 // 3),
+        )
+        groups = [influence[name] for name, same in zip(("row", "column", "box"), shared, strict=True) if same]
+        assert shade == pytest.approx(max(groups, default=0) if other != cell else 0, abs=1e-3), "absolute influence"
+    given = next(cell for cell, digit in enumerate(easy) if digit != ".")
     page.locator(".cell").nth(given).hover()
-    page.wait_for_selector(".listens:has-text('listens to nobody')")
+    page.wait_for_selector("div.influence:has-text('no group influences it')")
     page.locator("h1").hover()
-    until(page, "!document.querySelector('.cell.heard')")
+    until(page, "!document.querySelector('.cell.influential')")
     phone = visit(viewport=PHONE, has_touch=True, is_mobile=True).open(f"#sudoku?puzzle={easy}")
     phone.wait_for_selector(".verdict.good")
+    set_slider(phone, 3)
     phone.locator(".cell").nth(cell).tap()
-    phone.wait_for_selector(".listens li")
+    phone.wait_for_selector("div.influence li")
 
 
-def test_a_surprise_is_another_puzzle_that_can_be_solved(visit: Any) -> None:
+def test_a_cell_without_influence_has_no_shades(visit: Any, easy: str) -> None:
+    there = visit()
+    none = {"groups": ["cell", "row", "column", "box"], "influence": [[0.0004, 0.0, 0.0001, 0.0]] * 81}
+    there.page.route("**/api/sudoku/influence", lambda route: route.fulfill(json=none))
+    page = there.open(f"#sudoku?puzzle={easy}")
+    page.wait_for_selector(".verdict.good")
+    page.locator(".cell").nth(easy.index(".")).hover()
+    page.wait_for_selector("div.influence:has-text('No group influences this cell in this step.')")
+    assert page.locator(".cell.influential, div.influence li").count() == 0
+    assert page.locator(".cell.selected").count() == 1
+
+
+def test_surprise_me_gives_another_puzzle_with_one_solution(visit: Any) -> None:
     page = visit().open()
     page.wait_for_selector(".verdict.good")
     page.get_by_role("button", name="Surprise me").click()
@@ -392,7 +477,7 @@ def test_a_surprise_is_another_puzzle_that_can_be_solved(visit: Any) -> None:
     assert text not in EXAMPLES
 
 
-def test_puzzles_in_other_writings(visit: Any, easy: str) -> None:
+def test_puzzles_can_be_written_in_many_forms(visit: Any, easy: str) -> None:
     page = visit().open()
     field = page.get_by_label("Or type or paste a puzzle")
     rows = [easy[start : start + 9] for start in range(0, 81, 9)]
@@ -404,14 +489,14 @@ def test_puzzles_in_other_writings(visit: Any, easy: str) -> None:
         until(page, "(text) => location.hash.includes(text)", easy)
 
 
-def test_the_words_that_a_network_knows_are_listed(visit: Any, client: Any) -> None:
+def test_the_vocabulary_is_listed(visit: Any, client: Any) -> None:
     there = visit()
     there.expected.append("422")
     page = there.open("#babi")
     page.wait_for_selector("#panel-babi tbody tr")
-    assert page.get_by_label("Example").input_value() == "2", "the first story takes two facts, one after the other"
-    assert page.locator(".facts li.matters").count() >= 2
-    page.get_by_text("Words it knows").click()
+    assert page.get_by_label("Example").input_value() == "2", "the first story needs two facts"
+    assert page.locator(".facts li.important").count() >= 2
+    page.get_by_text("Vocabulary").click()
     page.wait_for_selector(".words dd")
     listed = page.locator(".words").inner_text()
     assert "Mary, John, Sandra" in listed
@@ -419,16 +504,16 @@ def test_the_words_that_a_network_knows_are_listed(visit: Any, client: Any) -> N
     page.get_by_label("Facts, oldest first").fill("Anna went to the kitchen.")
     page.get_by_role("button", name="Ask").locator("visible=true").click()
     page.wait_for_selector("#panel-babi .verdict.bad")
-    assert "'anna'" in told(page, "babi")
-    assert "--" not in told(page, "babi")
+    assert "'anna'" in status_text(page, "babi")
+    assert "--" not in status_text(page, "babi")
 
 
-def test_everything_has_a_name_to_be_read_out(visit: Any, weights: dict[str, Any]) -> None:
+def test_every_element_has_an_accessible_name(visit: Any, weights: dict[str, Any]) -> None:
     page = visit().open()
     for task in weights:
         page.evaluate("(task) => { location.hash = task; }", task)
         page.wait_for_selector(f"#panel-{task}:visible .about")
-        until(page, f"!document.querySelector('#panel-{task}').innerText.includes('Thinking')")
+        until(page, f"!document.querySelector('#panel-{task}').innerText.includes('Running …')")
         unnamed = page.evaluate(UNNAMED)
         assert unnamed == [], task
     assert page.locator("html").get_attribute("lang") == "en"
@@ -436,7 +521,7 @@ def test_everything_has_a_name_to_be_read_out(visit: Any, weights: dict[str, Any
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_and_a_phone_is_wide_enough(
+def test_contrast_is_sufficient_and_nothing_is_wider_than_a_phone(
     scheme: str, visit: Any, weights: dict[str, Any], easy: str
 ) -> None:
     there = visit(color_scheme=scheme, viewport=PHONE)
@@ -456,7 +541,7 @@ def test_text_stands_out_and_a_phone_is_wide_enough(
             until(
                 page,
                 f"document.querySelector('#panel-{task} .verdict')?.innerText && "
-                f"!document.querySelector('#panel-{task} .verdict').innerText.includes('Thinking')",
+                f"!document.querySelector('#panel-{task} .verdict').innerText.includes('Running …')",
             )
             if task == "pretty-clevr":
                 page.get_by_label("Show the true path").check()
@@ -473,7 +558,7 @@ def test_text_stands_out_and_a_phone_is_wide_enough(
     assert checked > 300
 
 
-def test_the_contrast_check_sees_weak_text(visit: Any) -> None:
+def test_the_contrast_check_finds_weak_text(visit: Any) -> None:
     page = visit().open()
     page.evaluate("document.querySelector('h1').style.color = '#999'")
     worst = page.evaluate(CONTRAST)[0]
@@ -481,7 +566,7 @@ def test_the_contrast_check_sees_weak_text(visit: Any) -> None:
     assert worst["ratio"] < 3
 
 
-def test_the_page_of_the_api_lists_every_operation(visit: Any, client: Any) -> None:
+def test_the_api_documentation_lists_every_operation(visit: Any, client: Any) -> None:
     there = visit()
     there.page.goto(there.url + "reference.html")
     there.page.wait_for_selector("h2")
@@ -494,8 +579,8 @@ def test_the_page_of_the_api_lists_every_operation(visit: Any, client: Any) -> N
     assert re.search(r"puzzles\s+list of string", there.page.locator("main").inner_text())
 
 
-@pytest.mark.skipif("RRN_SCREENSHOTS" not in os.environ, reason="RRN_SCREENSHOTS=docs writes the pictures")
-def test_take_the_pictures(visit: Any, weights: dict[str, Any]) -> None:
+@pytest.mark.skipif("RRN_SCREENSHOTS" not in os.environ, reason="RRN_SCREENSHOTS=docs writes the screenshots")
+def test_take_the_screenshots(visit: Any, weights: dict[str, Any]) -> None:
     folder = Path(os.environ["RRN_SCREENSHOTS"])
     hard = next((puzzle for puzzle in EXAMPLES if puzzle.count(".") == 64), EXTREME)
     shots = [

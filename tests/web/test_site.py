@@ -1,6 +1,6 @@
-"""The page without a server: static files from a plain file server, the networks in the browser, as in Python.
+"""The static site: the networks in the browser give the results of Python.
 
-``RRN_SITE=build/site`` tests what ``make site`` built instead of building it anew.
+``RRN_SITE=build/site`` tests an existing build.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.web.browsing import Visit, told, until
+from tests.web.browsing import Visit, status_text, until
 
 from rrn.errors import InputError
 from rrn.tasks.babi.presets import ASKED
@@ -37,8 +37,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if "RRN_SITE" in os.environ:
         return Path(os.environ["RRN_SITE"])
     if shutil.which("npm") is None and not list(DOWNLOADS.glob("*.tgz")):
-        said = "NO BROWSER: NO NPM: the page without a server is not tested; apt-get install npm"
-        pytest.fail(said) if os.environ.get("RRN_BROWSER_REQUIRED") else pytest.skip(said)
+        message = "NO BROWSER: NO NPM: the static site is not tested; apt-get install npm"
+        pytest.fail(message) if os.environ.get("RRN_BROWSER_REQUIRED") else pytest.skip(message)
     out = tmp_path_factory.mktemp("static") / "site"
     building.build(out, DOWNLOADS)
     return out
@@ -57,7 +57,7 @@ def url(site: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def there(browser: Any, url: str) -> Iterator[Visit]:
-    """One visit for all that is asked of the networks; at its end no request may have left the origin."""
+    """One page for all tests; closing it fails if it requested another origin."""
     visit = Visit(browser, url)
     visit.open()
     yield visit
@@ -70,11 +70,11 @@ def ask(there: Visit, panel: str, call: str, *asked: Any) -> Any:
 
 
 def by_step(found: dict[str, Any]) -> list[dict[str, float]]:
-    return [{guess["answer"]: guess["probability"] for guess in step["guesses"]} for step in found["steps"]]
+    return [{each["answer"]: each["probability"] for each in step["predictions"]} for step in found["steps"]]
 
 
-def check_guesses(found: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Python's are rounded to four digits."""
+def check_predictions(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """The probabilities of Python are rounded to four digits."""
     assert found["answer"] == expected["answer"]
     for ours, theirs in zip(by_step(found), by_step(expected), strict=True):
         both = ours.keys() & theirs.keys()
@@ -86,33 +86,33 @@ def check_guesses(found: dict[str, Any], expected: dict[str, Any]) -> None:
 def test_sudoku_is_solved_as_in_python(there: Visit, easy: str) -> None:
     network = from_pretrained("sudoku")
     for puzzle in (easy, *EXAMPLES[:3]):
-        (found,) = ask(there, "sudoku", "solve", {"puzzles": [puzzle], "steps": 128, "restarts": 0})["puzzles"]
+        (found,) = ask(there, "sudoku", "solve", {"puzzles": [puzzle], "steps": 128, "attempts": 1})["puzzles"]
         expected = solve(puzzle, network=network, restarts=0, trace=True)
         assert expected.probabilities is not None
         steps = int(expected.steps[0])
-        assert (found["status"], found["steps"], found["starts"]) == ("solved", steps, 1)
+        assert (found["status"], found["steps"], found["attempts"]) == ("solved", steps, 1)
         assert found["answer"] == grid_to_line(expected.grids[0])
         np.testing.assert_allclose(found["probabilities"], expected.probabilities[:steps, 0], atol=NEAR)
         assert found["confidence"] == pytest.approx(float(expected.confidence[0]), abs=NEAR)
     step = 5
-    changes = ask(there, "sudoku", "heard", {"puzzle": EXAMPLES[0], "step": step})
-    np.testing.assert_allclose(changes["heard"], heard(network, read_puzzle(EXAMPLES[0], ""), step), atol=NEAR)
+    changes = ask(there, "sudoku", "influence", {"puzzle": EXAMPLES[0], "step": step})
+    np.testing.assert_allclose(changes["influence"], heard(network, read_puzzle(EXAMPLES[0], ""), step), atol=NEAR)
 
 
-def test_what_cannot_be_solved_is_said_to_be_so(there: Visit) -> None:
-    asked = {"puzzles": [IMPOSSIBLE, EXTREME], "steps": 4, "restarts": 1}
+def test_the_status_explains_why_a_puzzle_is_not_solved(there: Visit) -> None:
+    asked = {"puzzles": [IMPOSSIBLE, EXTREME], "steps": 4, "attempts": 2}
     impossible, extreme = ask(there, "sudoku", "solve", asked)["puzzles"]
-    assert (impossible["status"], impossible["starts"]) == ("no solution", 1)
-    assert (extreme["status"], extreme["starts"]) == ("not solved", 2)
-    assert extreme["reason"] == "The puzzle has a solution, which the network did not find."
+    assert (impossible["status"], impossible["attempts"]) == ("impossible", 1)
+    assert (extreme["status"], extreme["attempts"]) == ("unsolved", 2)
+    assert extreme["message"] == "The puzzle has a solution, which the network did not find."
     full = "".join("123456789"[(3 * row + row // 3 + column) % 9] for row in range(9) for column in range(9))
     (found,) = ask(there, "sudoku", "solve", {"puzzles": [full]})["puzzles"]
-    assert (found["status"], found["steps"], found["starts"]) == ("already solved", 0, 0)
+    assert (found["status"], found["steps"], found["attempts"]) == ("already solved", 0, 0)
     with pytest.raises(Exception, match="contradicts itself: 5 in row 1, column 1 and in row 2, column 1"):
         ask(there, "sudoku", "solve", {"puzzles": ["5........5" + "." * 71]})
 
 
-def test_the_search_counts_as_the_exact_solver_does(there: Visit) -> None:
+def test_the_exact_search_counts_as_in_python(there: Visit) -> None:
     puzzles, _ = generate(6, np.random.default_rng(5))
     for row, puzzle in enumerate(puzzles):
         given = np.flatnonzero(puzzle)
@@ -145,7 +145,7 @@ def test_ages_are_answered_as_in_python(there: Visit) -> None:
             key: expected[key] for key in ("person", "answer", "truth", "differences")
         }
         np.testing.assert_allclose(found["distribution"], expected["distribution"], atol=NEAR + 6e-5)
-        check_guesses({**found, "answer": None}, {**expected, "answer": None})
+        check_predictions({**found, "answer": None}, {**expected, "answer": None})
     bad = [
         "Ann is blue. How old is Ann?",
         "Ann is 20.",
@@ -163,7 +163,7 @@ def test_ages_are_answered_as_in_python(there: Visit) -> None:
             ask(there, "ages", "ask", {"story": story})
 
 
-def test_scenes_are_walked_as_in_python(there: Visit) -> None:
+def test_paths_are_those_of_python(there: Visit) -> None:
     network = from_pretrained("pretty-clevr")
     preset = network.preset
     for seed, start, jumps in ((7, "green", 3), (0, "star", 7), (999, "black", 0), (12, "heart", 5)):
@@ -176,8 +176,8 @@ def test_scenes_are_walked_as_in_python(there: Visit) -> None:
         request = pretty_clevr.AskRequest(seed=seed, start=start, jumps=jumps)  # type: ignore[arg-type]
         expected = pretty_clevr._ask(network, preset.steps, request)
         assert (found["path"], found["truth"]) == (expected["path"], expected["truth"])
-        check_guesses(found, expected)
-    with pytest.raises(Exception, match="This page has the scenes 0 to 999; there is no 1000"):
+        check_predictions(found, expected)
+    with pytest.raises(Exception, match="This site has the scenes 0 to 999; 1000 does not exist"):
         ask(there, "prettyClevr", "scene", 1000)
 
 
@@ -191,56 +191,56 @@ def test_stories_are_answered_as_in_python(there: Visit) -> None:
     for facts, question in asked:
         found = ask(there, "babi", "ask", {"facts": facts, "question": question})
         expected = babi._ask(network, preset.steps, babi.AskRequest(facts=facts, question=question))
-        check_guesses(found, expected)
-        assert found["not_told"] == pytest.approx(expected["not_told"], abs=NEAR + 6e-5)
+        check_predictions(found, expected)
+        assert found["unanswerable"] == pytest.approx(expected["unanswerable"], abs=NEAR + 6e-5)
         assert [fact["text"] for fact in found["facts"]] == [fact["text"] for fact in expected["facts"]]
-        mattered = [[fact["mattered"] for fact in each["facts"]] for each in (found, expected)]
-        np.testing.assert_allclose(mattered[0], mattered[1], atol=NEAR + 6e-5)
+        importance = [[fact["importance"] for fact in each["facts"]] for each in (found, expected)]
+        np.testing.assert_allclose(importance[0], importance[1], atol=NEAR + 6e-5)
         assert [tuple(pair) for pair in found["read_as"]] == expected["read_as"]
-    for facts, said in (
+    for facts, message in (
         ("Anna went to the office.", "it knows Mary, John"),
         ("Mary went to the ofice.", "did you mean 'office'"),
     ):
-        with pytest.raises(Exception, match=said):
+        with pytest.raises(Exception, match=message):
             ask(there, "babi", "ask", {"facts": facts, "question": "Where is Mary?"})
 
 
 def test_the_four_panels(there: Visit) -> None:
-    """Their main paths, on the page itself."""
+    """The main use of each panel."""
     page = there.page
     page.wait_for_selector("#panel-sudoku .verdict.good")
-    assert told(page).startswith("Solved\nIn ")
+    assert status_text(page).startswith("Solved\nIn ")
     page.get_by_role("button", name="Surprise me").click()
     until(page, "(first) => !location.hash.includes(first)", EXAMPLES[0])
     page.wait_for_selector("#panel-sudoku .verdict.good, #panel-sudoku .verdict.bad")
     page.evaluate("(puzzle) => { location.hash = `sudoku?puzzle=${puzzle}`; }", EXAMPLES[1])
     page.wait_for_selector("#panel-sudoku .verdict.good")
     page.locator(".cell:not(.given)").first.hover()
-    page.wait_for_selector(".listens li")
+    page.wait_for_selector("div.influence li")
     for task, answered in (("ages", "Eve is 29"), ("babi", "garden"), ("pretty-clevr", "jumps:")):
         page.evaluate("(task) => { location.hash = task; }", task)
         page.wait_for_selector(f"#panel-{task} .verdict.good")
-        assert answered in told(page, task)
+        assert answered in status_text(page, task)
         assert page.locator(f"#panel-{task} .player").is_visible()
         page.get_by_role("button", name="Surprise me").locator("visible=true").click()
         until(page, "(task) => !location.hash.endsWith(`#${task}`)", task)
         page.wait_for_selector(f"#panel-{task} .verdict.good")
-    assert page.locator("footer a").count() == 0, "there is no API here"
+    assert page.locator("footer a").count() == 0, "the static site has no API"
 
 
-def test_nothing_but_files_of_the_site_is_needed(site: Path) -> None:
+def test_the_site_is_complete(site: Path) -> None:
     files = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()}
     assert {"index.html", "backend.js", "networks/sudoku.onnx", "ort/ort-wasm-simd-threaded.wasm"} <= files
-    assert not files & {"api.js", "reference.html", "reference.js", "local/backend.js"}
+    assert not files & {"reference.html", "reference.js", "local/backend.js"}
     ours = [site / name for name in files if name.endswith((".js", ".html", ".css"))]
     addresses = {url for path in ours for url in re.findall(r"https?://[^\"'\s)]+", path.read_text())}
-    assert addresses == {"http://www.w3.org/2000/svg"}, "the name of a format, which is not fetched"
+    assert addresses == {"http://www.w3.org/2000/svg"}, "an XML namespace, which is not loaded"
 
 
-def test_another_file_than_the_published_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_modified_package_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / f"{building.RUNTIME}-{building.VERSION}.tgz").write_bytes(b"something else")
-    with pytest.raises(InputError, match=r"not onnxruntime-web .* as it was published"):
+    with pytest.raises(InputError, match=r"differs from the published onnxruntime-web"):
         building.fetch_runtime(tmp_path)
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(InputError, match="no npm to fetch it with"):
+    with pytest.raises(InputError, match="npm is not installed"):
         building.fetch_runtime(tmp_path / "other")

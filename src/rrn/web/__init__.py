@@ -1,1 +1,1 @@
-"""The page and its API: ``rrn serve``. Imports the tasks; no task imports it."""
+"""The web page and its API (``rrn serve``), and the static site (``make site``)."""

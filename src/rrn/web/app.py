@@ -1,8 +1,9 @@
-"""The application: the page, the API, and everything that guards them."""
+"""The FastAPI application: the page, the API of each panel, and error responses."""
 
 import os
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +28,20 @@ from rrn.web.pool import BusyError, Pool
 
 STATIC = Path(__file__).parent / "static"
 WAITING = 32
-"""Requests that may wait for a free worker."""
-DESCRIPTION = f"""Recurrent relational networks think in steps; this API returns the answer after every one of them.
+"""Requests that can wait for a free worker."""
+DESCRIPTION = f"""This API runs recurrent relational networks and returns their answer after every step.
 
-Errors are JSON: `{{"error": "what is wrong"}}`. Bodies hold at most {limits.BODY_BYTES:,} bytes. When too many requests
-wait, the answer is 429."""
+Errors are JSON: `{{"error": "message"}}`. A body has at most {limits.BODY_BYTES:,} bytes. If too many requests are
+waiting, the status is 429."""
 
 
 class PanelInfo(BaseModel):
-    """A network that is loaded."""
+    """A loaded network."""
 
     task: str
     title: str
     about: str
-    accuracy: str = Field(description="How good the shipped weights are; empty for others.")
+    accuracy: str = Field(description="Accuracy of the shipped weights; empty for others.")
     parameters: int
     steps: int
 
@@ -55,28 +56,28 @@ def create_app(
     """The application with its networks loaded.
 
     Args:
-        weights: where each panel's weights are, by the panel's name. Unset: those of `PANELS` that ship.
-        workers: threads that run networks. Unset: one per core.
-        waiting: requests that may wait for one of them; more get 429.
-        device: where networks are computed: see `rrn.inference.devices`.
-        hosts: the names that requests may call it by.
+        weights: folder or shipped name of the weights, by panel. Default: the shipped weights of all `PANELS`.
+        workers: threads that run networks. Default: one per core.
+        waiting: requests that can wait for a worker; further ones get status 429.
+        device: device of the networks: see `rrn.inference.devices`.
+        hosts: accepted Host headers.
     """
     if weights is None:
         weights = {name: panel.weights for name, panel in PANELS.items() if panel.weights in shipped()}
     pool = Pool(workers or os.cpu_count() or 1, waiting)
-    place = find_device(device)
+    target = find_device(device)
 
     def load(name: str | Path) -> tuple[nn.Module, Preset]:
         network = from_pretrained(name)
-        pool.watch(network)
-        return host(network, place), network.preset
+        pool.add_cancellation_check(network)
+        return host(network, target), network.preset
 
     loaded = {name: load(weights[name]) for name in PANELS if name in weights}
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         for name, (network, _preset) in loaded.items():
-            pool.submit(PANELS[name].warm_up, network)
+            pool.submit(partial(PANELS[name].warm_up, network))
         yield
         pool.close()
 
@@ -101,48 +102,48 @@ def create_app(
         for name, (network, preset) in loaded.items()
     ]
 
-    @app.get("/api/panels", tags=["Page"], summary="The networks that are loaded")
+    @app.get("/api/panels", tags=["Page"], summary="The loaded networks")
     async def panels() -> list[PanelInfo]:
         return infos
 
     for name, (network, preset) in loaded.items():
-        panel, told = PANELS[name], {}
-        if panel.stronger in shipped() and weights[name] == panel.weights:
-            told["stronger"] = load(panel.stronger)[0]
-        app.include_router(panel.router(network, preset, pool, **told))
+        panel, options = PANELS[name], {}
+        if panel.fallback in shipped() and weights[name] == panel.weights:
+            options["fallback"] = load(panel.fallback)[0]
+        app.include_router(panel.router(network, preset, pool, **options))
     app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
-    _add_refusals(app)
+    _add_error_handlers(app)
     app.add_middleware(Guard, hosts=hosts)
     return app
 
 
-def _add_refusals(app: FastAPI) -> None:
+def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(InputError)
-    async def bad_input(_: Request, error: InputError) -> Response:
+    async def invalid_input(_: Request, error: InputError) -> Response:
         return refusal(422, str(error))
 
     @app.exception_handler(RequestValidationError)
-    async def bad_request(_: Request, error: RequestValidationError) -> Response:
+    async def invalid_request(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         malformed = first["type"] == "json_invalid"
-        return refusal(400 if malformed else 422, "The body is not JSON." if malformed else _sentence(first))
+        return refusal(400 if malformed else 422, "The body is not JSON." if malformed else _describe(first))
 
     @app.exception_handler(BusyError)
     async def busy(_: Request, error: BusyError) -> Response:
-        return refusal(429, "Too many requests wait already; try again after a second.", {"retry-after": "1"})
+        return refusal(429, "Too many requests are waiting; try again in a second.", {"retry-after": "1"})
 
     @app.exception_handler(StarletteHTTPException)
     async def http_error(_: Request, error: HTTPException) -> Response:
         return refusal(error.status_code, str(error.detail), error.headers)
 
     @app.exception_handler(Exception)
-    async def our_mistake(_: Request, error: Exception) -> Response:
-        said = refusal(500, "Something went wrong in the server; its log says what.")
-        said.raw_headers += HEADERS.items()  # it does not pass the guard
-        return said
+    async def internal_error(_: Request, error: Exception) -> Response:
+        response = refusal(500, "Internal error; see the server's log.")
+        response.raw_headers += HEADERS.items()  # this response bypasses the guard
+        return response
 
 
-def _sentence(error: dict[str, Any]) -> str:
-    """ "steps: Input should be less than or equal to 256"."""
-    place = ".".join(str(part) for part in error["loc"] if part not in ("body", "query"))
-    return f"{place or 'body'}: {error['msg']}"
+def _describe(error: dict[str, Any]) -> str:
+    """For example "steps: Input should be less than or equal to 256"."""
+    field = ".".join(str(part) for part in error["loc"] if part not in ("body", "query"))
+    return f"{field or 'body'}: {error['msg']}"

@@ -1,4 +1,4 @@
-"""What stands between the application and its clients: hosts, sizes, times, shares, and headers."""
+"""Middleware that protects the application: host names, body size, deadlines, requests per address, headers."""
 
 import asyncio
 import ipaddress
@@ -11,11 +11,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rrn.errors import quote
 from rrn.web import limits
-from rrn.web.pool import as_json
+from rrn.web.pool import CLIENT_ADDRESS, as_json
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 ANY_ADDRESS = "*"
-"""Among the hosts of a `Guard`: whatever is a number, not a name."""
+"""As a host of `Guard`: every IP address, but no host name."""
 HEADERS = {
     b"content-security-policy": b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; "
     b"frame-ancestors 'none'",
@@ -23,7 +23,7 @@ HEADERS = {
     b"referrer-policy": b"no-referrer",
     b"cache-control": b"no-cache",
 }
-"""Of every response: browsers are to be strict."""
+"""Headers of every response."""
 
 
 def refusal(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -31,44 +31,47 @@ def refusal(status: int, message: str, headers: Mapping[str, str] | None = None)
 
 
 class Guard:
-    """Answers to its own names alone; caps bodies, whatever their headers say, and gives up on slow ones; ends the
-    work of a client that leaves; lets no address have all places; sends long answers piece by piece."""
+    """ASGI middleware. It checks the Host header, limits the body, and limits the unfinished requests per address.
+
+    It cancels a request whose client disconnects, and writes long responses in chunks.
+    """
 
     def __init__(self, app: ASGIApp, hosts: Collection[str] = LOOPBACK) -> None:
         self.app, self.hosts = app, {host.lower() for host in hosts}
-        self.asking: Counter[str] = Counter()
-        """Requests to the API that each address waits for, or is being sent the answer of."""
+        self.unfinished: Counter[str] = Counter()
+        """Unfinished API requests by address."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        sending = _Sending(send)
+        send = _chunked(send)
         address = scope["client"][0] if scope.get("client") else ""
-        asks = scope["path"].startswith("/api/")
-        refused = self._refusal(scope, address if asks else None)
+        counted = scope["path"].startswith("/api/")
+        refused = self._refusal(scope, address if counted else None)
         if refused is not None:
-            await refused(scope, receive, sending)
+            await refused(scope, receive, send)
             return
-        self.asking[address] += asks
+        CLIENT_ADDRESS.set(address)
+        self.unfinished[address] += counted
         try:
-            await self._pass_on(scope, receive, sending)
+            await self._forward(scope, receive, send)
         finally:
-            self.asking[address] -= asks
-            self.asking += Counter()  # forgets addresses that wait for nothing
+            self.unfinished[address] -= counted
+            self.unfinished += Counter()  # removes zero counts
 
-    def _refusal(self, scope: Scope, asking: str | None) -> Response | None:
-        named = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
-        if not self._answers_to(named):
-            return refusal(400, f"This server does not answer to the host {quote(named)}.", {"connection": "close"})
-        if asking is not None and self.asking[asking] >= limits.PER_ADDRESS:
-            many = f"{limits.PER_ADDRESS} requests from your address wait already; try again after a second."
+    def _refusal(self, scope: Scope, address: str | None) -> Response | None:
+        host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+        if not self._is_our_host(host):
+            return refusal(400, f"This server does not answer to the host {quote(host)}.", {"connection": "close"})
+        if address is not None and self.unfinished[address] >= limits.REQUESTS_PER_ADDRESS:
+            many = f"{limits.REQUESTS_PER_ADDRESS} requests of your address are unfinished; try again in a second."
             return refusal(429, many, {"retry-after": "1"})
         return None
 
-    def _answers_to(self, named: str) -> bool:
-        """Whether a Host header means us. Names of others that lead here are how other pages would reach in."""
-        host = named.rpartition(":")[0] if named.rpartition(":")[2].isdigit() and not named.endswith("]") else named
+    def _is_our_host(self, header: str) -> bool:
+        """Whether a Host header names this server. The check prevents DNS rebinding."""
+        host = header.rpartition(":")[0] if header.rpartition(":")[2].isdigit() and not header.endswith("]") else header
         host = host.strip("[]").removesuffix(".").lower()
         if host in self.hosts and host != ANY_ADDRESS:
             return True
@@ -78,7 +81,7 @@ class Guard:
             return False
         return ANY_ADDRESS in self.hosts
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             async with asyncio.timeout(limits.BODY_SECONDS):
                 body = await _read_body(scope, receive)
@@ -87,47 +90,46 @@ class Guard:
             await refusal(408, late, {"connection": "close"})(scope, receive, send)
             return
         if body is None:
-            long = f"The body is too long; at most {limits.BODY_BYTES:,} bytes are read."
+            long = f"The body exceeds the limit of {limits.BODY_BYTES:,} bytes."
             await refusal(413, long, {"connection": "close"})(scope, receive, send)
             return
-        await self._work(scope, body, receive, send)
+        await self._run(scope, body, receive, send)
 
-    async def _work(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        """Until it is done, or the client has left."""
-        waiting = [{"type": "http.request", "body": body, "more_body": False}]
-        leaving = asyncio.ensure_future(_disconnected(receive))
+    async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Run the application until it is done or the client disconnects."""
+        messages = [{"type": "http.request", "body": body, "more_body": False}]
+        disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
 
         async def replay() -> Message:
-            return waiting.pop() if waiting else await asyncio.shield(leaving)
+            return messages.pop() if messages else await asyncio.shield(disconnect)
 
-        working = asyncio.ensure_future(self.app(scope, replay, send))
+        response = asyncio.ensure_future(self.app(scope, replay, send))
         try:
-            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                working.result()
+            await asyncio.wait({response, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+            if response.done():
+                response.result()
         finally:
-            for task in (working, leaving):
+            for task in (response, disconnect):
                 task.cancel()
-            await asyncio.wait({working, leaving})
+            await asyncio.wait({response, disconnect})
 
 
-class _Sending:
-    """Adds the headers, and cuts long bodies, so that no more waits in memory for the network than it takes."""
+def _chunked(send: Send) -> Send:
+    """Adds `HEADERS`, and writes long bodies in chunks, so that little of a response waits in memory."""
 
-    def __init__(self, send: Send) -> None:
-        self.send = send
-
-    async def __call__(self, message: Any) -> None:
+    async def send_chunks(message: Any) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = [*message.get("headers", []), *HEADERS.items()]
         body = memoryview(message.get("body", b""))
-        while len(body) > limits.PIECE_BYTES:
-            await self.send({**message, "body": bytes(body[: limits.PIECE_BYTES]), "more_body": True})
-            body = body[limits.PIECE_BYTES :]
-        await self.send({**message, "body": bytes(body)} if "body" in message else message)
+        while len(body) > limits.CHUNK_BYTES:
+            await send({**message, "body": bytes(body[: limits.CHUNK_BYTES]), "more_body": True})
+            body = body[limits.CHUNK_BYTES :]
+        await send({**message, "body": bytes(body)} if "body" in message else message)
+
+    return send_chunks
 
 
-async def _disconnected(receive: Receive) -> Message:
+async def _wait_for_disconnect(receive: Receive) -> Message:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

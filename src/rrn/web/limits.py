@@ -1,32 +1,33 @@
-"""What a request may ask for. Each refusal names its cap."""
+"""Limits of requests and connections. Each refusal names its limit."""
 
 BODY_BYTES = 128 * 1024
 BODY_SECONDS = 10.0
-"""A body that takes longer to arrive is given up."""
+"""Deadline for the body of a request to arrive."""
 IDLE_SECONDS = 20.0
-"""A connection that has not sent the head of its next request by then is closed."""
+"""A connection without a request for this long is closed."""
 SEND_SECONDS = 60.0
-"""An answer that its client has not taken by then is thrown away, with the connection."""
-PIECE_BYTES = 64 * 1024
-"""Of an answer handed to the network at a time."""
+"""A connection whose client does not read the response for this long is closed."""
+CHUNK_BYTES = 64 * 1024
+"""Bytes of a response written at a time."""
 CONNECTIONS = 512
-PER_ADDRESS = 24
-"""Requests of one address that may wait or be answered at a time."""
+CONNECTIONS_PER_ADDRESS = 128
+REQUESTS_PER_ADDRESS = 24
+"""Unfinished API requests of one address."""
 
 PUZZLES = 64
 """Puzzles per request."""
 PUZZLE_CHARACTERS = 1_000
 SUDOKU_STEPS = 256
-RESTARTS = 8
+ATTEMPTS = 9
 PUZZLE_STEPS = 10_000
-"""Puzzles × steps × starts of one request: some seconds of one core."""
+"""Puzzles × steps × attempts of one request: a few seconds of one core."""
 PROBABILITY_STEPS = 2_048
-"""Puzzles × steps of one request for probabilities, which fill some megabytes."""
+"""Puzzles × steps of one request for probabilities: a few megabytes."""
 SEARCH_GUESSES = 20_000
-"""Guesses an exact search may make to say why a puzzle was not solved."""
+"""Guesses of the exact search that explains why a puzzle was not solved."""
 
 STEPS = 64
-"""Steps of the small networks."""
+"""Steps of the networks for bAbI, Pretty-CLEVR and ages."""
 STORY_CHARACTERS = 4_000
 FACTS = 20
 """Facts of a bAbI story."""

@@ -1,11 +1,11 @@
-"""The networks of the page as ONNX programs, to run in a browser: see `rrn.web.site`.
+"""ONNX exports of the networks, for the static site (`rrn.web.site`).
 
-Sudoku is a step at a time (`step_program`); the others run all the steps they were trained with at once. Inputs:
+The program for Sudoku runs one step (`step_program`). The others run all training steps. Inputs:
 
 * ages: ``facts`` (1, 8, 4) and ``asked`` (1,), as in `rrn.tasks.ages.data.Questions`;
 * pretty-clevr: ``positions`` (1, 8, 2), ``colours``, ``shapes`` (1, 8), ``start`` and ``jumps`` (1,);
-* babi: ``words`` (n, F + 1, 12), word numbers + 1 and 0 behind a sentence's end; the question last; as many facts in
-  each of the n stories, of which there are at least 2.
+* babi: ``words`` (n, F + 1, 12), word indices + 1, padded with 0; the question is the last sentence. All n stories
+  have F facts, and n is at least 2.
 
 ``outputs`` are logits (steps, n, choices).
 """
@@ -41,8 +41,8 @@ class _Babi(Program[nn.Module]):
         stories, sentences, _ = words.shape
         codes, roles = network.encoder(words.flatten(0, 1))
         which = torch.arange(stories * sentences).view(stories, sentences)
-        said, _ = network.run(_SameSize(stories, sentences), [which], codes, roles, self.steps)
-        return network.logits(said.answer)
+        run, _ = network.run(_SameSize(stories, sentences), [which], codes, roles, self.steps)
+        return network.logits(run.answer)
 
 
 class _SameSize(StoryGraphs):
@@ -89,4 +89,4 @@ PROGRAMS: dict[str, Callable[[nn.Module, int], ExportedProgram]] = {
     "pretty-clevr": _pretty_clevr,
     "ages": _ages,
 }
-"""By the name of the panel."""
+"""By name of the panel."""

@@ -1,28 +1,33 @@
-"""Networks run here, off the event loop, in few threads, with a queue that ends somewhere."""
+"""Worker threads that run the networks, with a bounded queue in which client addresses take turns."""
 
 import asyncio
 import json
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any
 
 from fastapi import HTTPException, Response
+
+CLIENT_ADDRESS: ContextVar[str] = ContextVar("client_address", default="")
+"""Address of the client whose request is being answered."""
 
 
 class BusyError(Exception):
     """The queue is full."""
 
 
-class Left(BaseException):
-    """Nobody waits for the answer any more."""
+class CancelledWork(BaseException):
+    """The client has disconnected, or the server is stopping."""
 
 
 class Pool:
-    """``workers`` threads, and room for ``waiting`` calls more; `run` refuses whatever is beyond.
+    """``workers`` threads and a queue of ``waiting`` calls. `submit` raises `BusyError` when the queue is full.
 
-    Work whose caller is cancelled leaves the queue, or, if it has begun, ends with the next steps of its network: see
-    `watch`.
+    Addresses take turns: the next call comes from the address that was served longest ago. A cancelled call is removed
+    from the queue; if it runs already, its network stops at its next forward pass (`add_cancellation_check`).
     """
 
     def __init__(self, workers: int, waiting: int) -> None:
@@ -30,65 +35,94 @@ class Pool:
 
         self._torch_threads = torch.get_num_threads()
         self.workers, self.waiting = workers, waiting
+        self.unfinished = 0
+        """Calls that run or wait."""
         self._set_torch_threads = torch.set_num_threads  # each worker computes on one thread
         self._threads = ThreadPoolExecutor(workers, "network", initializer=self._set_torch_threads, initargs=(1,))
-        self._inside = 0
+        self._queues: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
+        """Waiting calls of each address; the address whose turn is next comes first."""
         self._closed = False
         self._lock = threading.Lock()
-        self._here = threading.local()
+        self._current = threading.local()
 
-    def watch(self, network: Any) -> None:
-        """Let a network look, whenever it is called, whether the work it is part of is still wanted."""
-        network.register_forward_pre_hook(lambda *_: self._stop_if_left())
+    def add_cancellation_check(self, network: Any) -> None:
+        """Make each forward pass of a network raise `CancelledWork` once its call is cancelled."""
+        network.register_forward_pre_hook(lambda *_: self._raise_if_cancelled())
 
     async def run(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        left = threading.Event()
-        future = self.submit(self._wanted, left, work, *arguments)
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            left.set()
-            raise
-        except Left:
-            raise HTTPException(503, "The server is going down.") from None
+        """The result of ``work(*arguments)``, computed by a worker. Cancelling this coroutine cancels the call."""
+        cancelled = threading.Event()
 
-    def submit(self, work: Callable[..., Any], *arguments: Any) -> "Future[Any]":
+        def call() -> Any:
+            self._current.cancelled = cancelled
+            try:
+                return work(*arguments)
+            finally:
+                del self._current.cancelled
+
+        try:
+            return await asyncio.wrap_future(self.submit(call))
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        except CancelledWork:
+            raise HTTPException(503, "The server is stopping.") from None
+
+    def submit(self, call: Callable[[], Any]) -> "Future[Any]":
+        future: Future[Any] = Future()
         with self._lock:
-            if self._inside >= self.workers + self.waiting:
+            if self.unfinished >= self.workers + self.waiting:
                 raise BusyError
-            self._inside += 1
-        future = self._threads.submit(work, *arguments)
-        future.add_done_callback(self._leave)
+            self.unfinished += 1
+            self._queues.setdefault(CLIENT_ADDRESS.get(), deque()).append((future, call))
+        future.add_done_callback(self._finish)
+        self._threads.submit(self._run_next)
         return future
 
-    def _wanted(self, left: threading.Event, work: Callable[..., Any], *arguments: Any) -> Any:
-        self._here.left = left
-        try:
-            return work(*arguments)
-        finally:
-            del self._here.left
-
-    def _stop_if_left(self) -> None:
-        left = getattr(self._here, "left", None)
-        if self._closed or (left is not None and left.is_set()):
-            raise Left
-
-    def _leave(self, _: "Future[Any]") -> None:
+    def _run_next(self) -> None:
         with self._lock:
-            self._inside -= 1
+            if not self._queues:
+                return
+            address = next(iter(self._queues))
+            queue = self._queues.pop(address)
+            future, call = queue.popleft()
+            if queue:
+                self._queues[address] = queue  # last in turn
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            result = call()
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    def _finish(self, _: "Future[Any]") -> None:
+        with self._lock:
+            self.unfinished -= 1
+
+    def _raise_if_cancelled(self) -> None:
+        cancelled = getattr(self._current, "cancelled", None)
+        if self._closed or (cancelled is not None and cancelled.is_set()):
+            raise CancelledWork
 
     def close(self) -> None:
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            waiting = [future for queue in self._queues.values() for future, _ in queue]
+            self._queues.clear()
+        for future in waiting:
+            future.cancel()
         self._set_torch_threads(self._torch_threads)
 
 
 def as_json(value: Any) -> bytes:
-    """ASCII, so that whatever a user typed can be sent back."""
+    """ASCII JSON, so that any text of a request can be sent back."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
-async def answer(pool: Pool, work: Callable[..., Any], *arguments: Any) -> Response:
-    """The response with what ``work`` returns; a worker also writes the JSON, which can be long."""
+async def respond(pool: Pool, work: Callable[..., Any], *arguments: Any) -> Response:
+    """A response with the result of ``work``. A worker also encodes the JSON, which can be long."""
     body = await pool.run(lambda: as_json(work(*arguments)))
     return Response(body, media_type="application/json")

@@ -1,8 +1,8 @@
-"""The page without a server: static files that run the networks in the browser. ``make site`` builds them.
+"""The static site: the page as files that run the networks in the browser. ``make site`` builds it.
 
-The panels are those of ``rrn serve``; in the place of ``backend.js``, which asks the server, stands one that runs the
-networks, exported to ONNX, with onnxruntime-web. That comes from npm, once, checked against its known hash; whoever
-opens the site fetches nothing from anywhere else.
+It has the panels of ``rrn serve``. ``local/backend.js`` replaces ``backend.js``: it runs ONNX exports of the networks
+with onnxruntime-web. That package is downloaded from npm once and verified by its hash. Visitors load files of the
+site only.
 """
 
 import hashlib
@@ -37,21 +37,21 @@ SHA512 = (
     "590a5cdc57bb2f35ce2b298de32f4d956fb42644c0ecd528a0a91e025c07ca61"
 )
 RUNTIME_FILES = ("dist/ort.wasm.bundle.min.mjs", "dist/ort-wasm-simd-threaded.wasm", "README.md")
-FOR_A_SERVER = ("api.js", "backend.js", "reference.html", "reference.js")
+SERVER_FILES = ("backend.js", "reference.html", "reference.js")
 POLICY = (
     "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; object-src 'none'; base-uri 'none'; form-action 'none'"
 )
 SCENES = 1_000
 STORIES = 50
-"""Stories of each bAbI task that the site has."""
+"""Stories of each bAbI task."""
 
 
 @dataclass(frozen=True)
 class Options:
     out: Path = Path("build/site")
-    """The folder to write; what a former build left there is replaced."""
+    """The folder to write; an existing one is replaced."""
     downloads: Path = Path("build/npm")
-    """Where the package from npm is kept, so that it is fetched once."""
+    """Folder of the package from npm; it is downloaded once."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -67,11 +67,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def build(out: Path, downloads: Path) -> None:
-    """Write the site to a folder, whole or not at all."""
+    """Write the site to a folder; after an error the folder is unchanged."""
     runtime = fetch_runtime(downloads)
     part = out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    shutil.copytree(HERE / "static", part, ignore=shutil.ignore_patterns(*FOR_A_SERVER))
+    shutil.copytree(HERE / "static", part, ignore=shutil.ignore_patterns(*SERVER_FILES))
     shutil.copytree(HERE / "local", part / "local", ignore=shutil.ignore_patterns("backend.js"))
     shutil.copy(HERE / "local" / "backend.js", part / "backend.js")
     _set_policy(part / "index.html")
@@ -96,20 +96,20 @@ def build(out: Path, downloads: Path) -> None:
 
 
 def fetch_runtime(downloads: Path) -> Path:
-    """The package from npm, fetched unless it is there, and refused unless it is what it was."""
+    """The path of the package from npm: downloaded if missing, verified by its hash."""
     archive = downloads / f"{RUNTIME}-{VERSION}.tgz"
     if not archive.is_file():
         npm = shutil.which("npm")
         if npm is None:
-            raise InputError(f"{archive}: not there, and no npm to fetch it with; install npm, or put the file there")
+            raise InputError(f"{archive} is missing and npm is not installed; install npm, or copy the file there")
         downloads.mkdir(parents=True, exist_ok=True)
         command = [npm, "pack", f"{RUNTIME}@{VERSION}", "--silent", "--pack-destination", str(downloads.absolute())]
-        print(f"fetching {RUNTIME} {VERSION} from npm …", file=sys.stderr, flush=True)
+        print(f"downloading {RUNTIME} {VERSION} from npm …", file=sys.stderr, flush=True)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or not archive.is_file():
-            raise InputError(f"npm could not fetch {RUNTIME} {VERSION}: {done.stderr.strip() or 'no file came'}")
+            raise InputError(f"npm could not download {RUNTIME} {VERSION}: {done.stderr.strip() or 'no file'}")
     if hashlib.sha512(archive.read_bytes()).hexdigest() != SHA512:
-        raise InputError(f"{archive}: not {RUNTIME} {VERSION} as it was published; delete it and try again")
+        raise InputError(f"{archive} differs from the published {RUNTIME} {VERSION}; delete it and try again")
     return archive
 
 
@@ -123,7 +123,7 @@ def _unpack(archive: Path, folder: Path) -> None:
 
 
 def _set_policy(page: Path) -> None:
-    """A server sends it as a header; here it stands in the page."""
+    """Add the policy to the page; the server sends it as a header instead."""
     first = '<meta charset="utf-8">'
     text = page.read_text()
     assert text.count(first) == 1
@@ -131,7 +131,7 @@ def _set_policy(page: Path) -> None:
 
 
 def _data() -> dict[str, Any]:
-    """What the server would say: examples, words and scenes, by the name of their file."""
+    """Examples, vocabulary and scenes, by file name."""
     stories = [[story.model_dump() for story in babi.examples(number)] for number in range(STORIES)]
     return {
         "sudoku": [example.model_dump() for example in sudoku.examples()],
@@ -154,7 +154,7 @@ def _data() -> dict[str, Any]:
 
 
 def _scene(seed: int) -> list[list[float]]:
-    """x, y, colours and shapes; nine digits are what a 32-bit number has."""
+    """x, y, colours and shapes; nine digits represent a float32 exactly."""
     scene = scene_of(seed).scene(0)
     x, y = ([float(f"{value:.9g}") for value in scene.positions[:, axis]] for axis in (0, 1))
     return [x, y, scene.colours.tolist(), scene.shapes.tolist()]

@@ -118,7 +118,9 @@ def read_as(sentence: str) -> tuple[str, list[tuple[str, str]]]:
         return turned
 
     def put(match: re.Match[str]) -> str:
-        meant = READ_AS[match[0].lower()]
+        meant = READ_AS.get(match[0].lower())
+        if meant is None:  # the pattern also matches letters such as "ſ", which fold to ASCII
+            return match[0]
         replaced[match[0].lower()] = meant
         return meant.capitalize() if match[0][0].isupper() else meant
 

@@ -145,6 +145,9 @@ def _from_json(first: str, line: int, rest: Iterator[tuple[int, str]], sizes: Co
             value = json.loads(first)
         except ValueError:
             value = json.loads("\n".join([first, *(content for _, content in rest)]))
+    except RecursionError:
+        yield Entry(line, "", wrong="not JSON: nested too deeply")
+        return
     except ValueError as error:
         at = f"line {line + error.lineno - 1}: " if isinstance(error, json.JSONDecodeError) else ""
         yield Entry(line, "", wrong=f"not JSON: {at}{getattr(error, 'msg', error)}")
@@ -171,7 +174,8 @@ def _json_cells(value: Any) -> str:
     if not isinstance(value, list) or not value:
         return ""
     if all(isinstance(row, list) and len(row) == len(value) for row in value):
-        return _json_cells([cell for row in value for cell in row])
+        cells = [cell for row in value for cell in row]
+        return "" if any(isinstance(cell, list) for cell in cells) else _json_cells(cells)
     if all(isinstance(row, str) and len(cells_of(row)) == len(value) for row in value):
         return "".join(map(cells_of, value))
     if all(cell is None or (type(cell) is int and 0 <= cell <= len(SYMBOLS)) for cell in value):

@@ -1,6 +1,6 @@
-// Ages: facts in words to numbers, and the network on them.
+// Ages: reads facts and runs the network.
 
-import { best, bestGuesses, byStep, integers, run } from "./network.js";
+import { best, stepPredictions, byStep, integers, run } from "./network.js";
 
 const AGES = 100;
 const PEOPLE = 8;
@@ -25,8 +25,8 @@ function read(text) {
     let match;
     if ((match = sentence.match(QUESTION))) asked = match[1];
     else if ((match = sentence.match(AGE))) {
-      const who = person(match[1]);
-      facts.push([who, who, 0, Number(match[2])]);
+      const known = person(match[1]);
+      facts.push([known, known, 0, Number(match[2])]);
     } else if ((match = sentence.match(DIFFERENCE))) {
       facts.push([person(match[1]), person(match[4]), match[3].toLowerCase() === "older" ? 1 : -1, Number(match[2])]);
     } else if ((match = sentence.match(SAME))) facts.push([person(match[1]), person(match[2]), 1, 0]);
@@ -37,8 +37,8 @@ function read(text) {
   return { names, facts, asked: person(asked) };
 }
 
-// Everybody's age and how many differences it takes.
-function settle(facts, names) {
+// The age of each person, and the number of differences between it and the given age.
+function deduce(facts, names) {
   const anchors = facts.filter((fact) => fact[2] === 0);
   if (anchors.length !== 1) throw new Error(`expected exactly one fact that states an age ('Ann is 20'), got ${anchors.length}`);
   const ages = new Map([[anchors[0][0], anchors[0][3]]]);
@@ -61,8 +61,8 @@ function settle(facts, names) {
   return { ages, far };
 }
 
-// The network knows stories of eight facts: others are filled up with made-up people, as the library does it.
-function fill(facts, ages) {
+// The network was trained on eight facts: shorter stories are padded with invented people, as in Python.
+function pad(facts, ages) {
   while (ages.size < PEOPLE) {
     const person = ages.size;
     const friend = (3 * person) % person;
@@ -75,8 +75,8 @@ function fill(facts, ages) {
 
 export async function ask({ story }) {
   const { names, facts, asked } = read(story);
-  const { ages, far } = settle(facts, names);
-  fill(facts, ages);
+  const { ages, far } = deduce(facts, names);
+  pad(facts, ages);
   const { outputs } = await run("ages", { facts: integers(facts.flat(), [1, PEOPLE, 4]), asked: integers([asked], [1]) });
   const probabilities = byStep(outputs).map(([row]) => row);
   return {
@@ -84,7 +84,7 @@ export async function ask({ story }) {
     answer: best(probabilities.at(-1)),
     truth: ages.get(asked),
     differences: far.get(asked),
-    steps: bestGuesses(probabilities, Array.from({ length: AGES }, (_, age) => `${age}`)),
+    steps: stepPredictions(probabilities, Array.from({ length: AGES }, (_, age) => `${age}`)),
     distribution: probabilities,
   };
 }

@@ -1,18 +1,18 @@
-// bAbI: sentences to word numbers, and the network on them; each fact is also left out once, to see what it mattered.
+// bAbI: reads sentences and runs the network, also without each fact in turn to measure its importance.
 
 import { data } from "./data.js";
-import { best, bestGuesses, byStep, integers, run } from "./network.js";
+import { best, stepPredictions, byStep, integers, run } from "./network.js";
 
 const WIDTH = 12; // words of a sentence, at most
 const FACTS = 20;
 
-const APART = /\b(puts?|set|laid|lays|picks|picked) (the \w+) (down|up)\b/gi; // bAbI puts down the milk
+const APART = /\b(puts?|set|laid|lays|picks|picked) (the \w+) (down|up)\b/gi; // bAbI writes "put down the milk"
 
 const sentencesOf = (text) => [...text.matchAll(/[^.!?…\n]*[\p{L}\p{N}_][^.!?…\n]*[.!?…]?/gu)].map(([sentence]) => sentence.trim());
 const tokens = (sentence) => sentence.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
 const capitalised = (word) => word[0].toUpperCase() + word.slice(1);
 
-// Everyday words put into bAbI's.
+// Replaces other words by those of the vocabulary.
 function reader(readAs) {
   const words = new Map(readAs);
   const longest = [...words.keys()].sort((a, b) => b.length - a.length);
@@ -32,7 +32,7 @@ function reader(readAs) {
   return { read, replaced };
 }
 
-// The changes of one letter, or exchanges of two, from one word to another; at most `most` are counted.
+// The edit distance of two words with transpositions, up to `most`.
 function editDistance(a, b, most = 2) {
   if (Math.abs(a.length - b.length) > most) return most + 1;
   const rows = Array.from({ length: a.length + 1 }, (_, i) => [i, ...Array(b.length).fill(0)]);
@@ -60,11 +60,11 @@ function check(sentences, numbers, about) {
     const unknown = tokens(sentence).find((word) => !numbers.has(word));
     if (unknown) throw new Error(`'${sentence}': the network does not know the word '${unknown}'${hintFor(unknown, sentence, about)}`);
     const count = sentence.split(/\s+/).length;
-    if (count > WIDTH) throw new Error(`'${sentence}' has ${count} words; a sentence has ${WIDTH} at most.`);
+    if (count > WIDTH) throw new Error(`'${sentence}' has ${count} words; the limit is ${WIDTH}.`);
   }
 }
 
-// Logits of stories with as many facts each; the program takes two stories or more.
+// Probabilities for stories of equal length. The program needs at least two stories.
 async function answers(stories, numbers) {
   const twice = stories.length === 1 ? [stories[0], stories[0]] : stories;
   const row = (sentence) => {
@@ -81,24 +81,24 @@ export async function ask({ facts: text, question: asked }) {
   const numbers = new Map(about.vocabulary.map((word, number) => [word, number]));
   const questions = sentencesOf(asked);
   const { read, replaced } = reader(about.words.read_as);
-  if (!sentencesOf(text).length) throw new Error("There are no facts; write some sentences such as 'Mary went to the kitchen.'");
-  if (sentencesOf(text).length > FACTS) throw new Error(`${sentencesOf(text).length} facts; the page takes ${FACTS} at most.`);
-  if (questions.length !== 1) throw new Error(`The question should be one sentence such as 'Where is Mary?'; there are ${questions.length}.`);
+  if (!sentencesOf(text).length) throw new Error("No facts; write sentences such as 'Mary went to the kitchen.'");
+  if (sentencesOf(text).length > FACTS) throw new Error(`${sentencesOf(text).length} facts; the limit is ${FACTS}.`);
+  if (questions.length !== 1) throw new Error(`The question must be one sentence such as 'Where is Mary?'; found ${questions.length}.`);
   const facts = sentencesOf(text).map(read);
   const question = read(questions[0]);
   check([...facts, question], numbers, about);
   const probabilities = (await answers([[...facts, question]], numbers)).map(([row]) => row);
-  const said = best(probabilities.at(-1));
-  let mattered = [1];
+  const answer = best(probabilities.at(-1));
+  let importance = [1];
   if (facts.length > 1) {
     const without = (await answers(facts.map((_, left) => [...facts.filter((_, k) => k !== left), question]), numbers)).at(-1);
-    mattered = without.map((row) => Math.min(Math.max(probabilities.at(-1)[said] - row[said], 0), 1));
+    importance = without.map((row) => Math.min(Math.max(probabilities.at(-1)[answer] - row[answer], 0), 1));
   }
   return {
-    answer: about.answers[said],
-    not_told: probabilities.at(-1)[0],
-    facts: facts.map((fact, k) => ({ text: fact, mattered: mattered[k] })),
-    steps: bestGuesses(probabilities, about.answers),
+    answer: about.answers[answer],
+    unanswerable: probabilities.at(-1)[0],
+    facts: facts.map((fact, k) => ({ text: fact, importance: importance[k] })),
+    steps: stepPredictions(probabilities, about.answers),
     read_as: [...replaced],
   };
 }

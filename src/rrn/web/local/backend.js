@@ -1,17 +1,16 @@
-// What the panels ask of the networks, answered in the browser itself: the same as the server's API answers, from the
-// same weights. `make site` writes this file in the place of the other backend.js, with the networks and data beside it.
+// The backend of the static site: runs the networks in the browser and returns what the API of the server returns.
 
 import { ask as askAges } from "./local/ages.js";
 import { ask as askBabi } from "./local/babi.js";
 import { data } from "./local/data.js";
 import { ask as askScene, scene } from "./local/pretty_clevr.js";
-import { heard, solve } from "./local/sudoku.js";
+import { influence, read, solve } from "./local/sudoku.js";
 
 export const reference = null; // there is no API
 
 export const panels = () => data("panels");
 
-export const sudoku = { examples: () => data("sudoku"), solve, heard };
+export const sudoku = { examples: () => data("sudoku"), read, solve, influence };
 
 export const babi = {
   examples: async (number) => {

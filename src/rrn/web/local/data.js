@@ -1,10 +1,10 @@
-// Files of this site, each fetched once.
+// Data files of the site, each loaded once.
 
 const fetched = new Map();
 
 async function receive(name) {
   const response = await fetch(new URL(`../data/${name}.json`, import.meta.url));
-  if (!response.ok) throw new Error(`A part of this page is missing (${name}).`);
+  if (!response.ok) throw new Error(`The file data/${name}.json of this site is missing.`);
   return response.json();
 }
 

@@ -1,19 +1,19 @@
-// An exact search, to say why a puzzle was not solved.
+// An exact search: whether a puzzle that the network did not solve has a solution.
 
 import { boxOf, columnOf, rowOf } from "../grid.js";
 
-// How many solutions there are, counted up to 2; -1 if that takes more guesses than allowed.
+// The number of solutions, counted up to 2; -1 if the search needs more guesses than allowed.
 export function countSolutions(givens, mostGuesses = 20_000) {
   const rows = Array(9).fill(0);
   const columns = Array(9).fill(0);
   const boxes = Array(9).fill(0);
   const empty = [];
-  const put = (cell, bit) => {
+  const toggle = (cell, bit) => {
     rows[rowOf(cell)] ^= bit;
     columns[columnOf(cell)] ^= bit;
     boxes[boxOf(cell)] ^= bit;
   };
-  givens.forEach((digit, cell) => (digit ? put(cell, 1 << digit) : empty.push(cell)));
+  givens.forEach((digit, cell) => (digit ? toggle(cell, 1 << digit) : empty.push(cell)));
   const open = (cell) => 0x3fe & ~(rows[rowOf(cell)] | columns[columnOf(cell)] | boxes[boxOf(cell)]);
   const bits = (mask) => {
     let count = 0;
@@ -22,29 +22,29 @@ export function countSolutions(givens, mostGuesses = 20_000) {
   };
   let guesses = 0;
 
-  // The solutions from here, up to `limit`.
+  // The number of solutions below this node, up to `limit`.
   function search(limit) {
-    let place = -1;
+    let index = -1;
     let fewest = 10;
     for (let k = 0; k < empty.length && fewest > 1; k++) {
       const count = bits(open(empty[k]));
-      if (count < fewest) [place, fewest] = [k, count];
+      if (count < fewest) [index, fewest] = [k, count];
     }
-    if (place < 0) return 1;
+    if (index < 0) return 1;
     if (fewest > 1 && ++guesses > mostGuesses) return -1;
-    const cell = empty[place];
-    empty[place] = empty.at(-1);
+    const cell = empty[index];
+    empty[index] = empty.at(-1);
     empty.pop();
     let found = 0;
     for (let left = open(cell); left && found >= 0 && found < limit; left &= left - 1) {
       const bit = left & -left;
-      put(cell, bit);
+      toggle(cell, bit);
       const more = search(limit - found);
-      put(cell, bit);
+      toggle(cell, bit);
       found = more < 0 ? -1 : found + more;
     }
     empty.push(cell);
-    [empty[place], empty[empty.length - 1]] = [empty[empty.length - 1], empty[place]];
+    [empty[index], empty[empty.length - 1]] = [empty[empty.length - 1], empty[index]];
     return found;
   }
 

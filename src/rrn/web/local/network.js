@@ -1,4 +1,4 @@
-// ONNX programs, run by onnxruntime-web from files of this site.
+// Runs the ONNX networks of the site with onnxruntime-web.
 
 import * as ort from "../ort/ort.wasm.bundle.min.mjs";
 
@@ -22,11 +22,11 @@ export async function run(name, inputs) {
   return session.run(inputs);
 }
 
-// The width of an input that ends with it, such as of a state.
+// The last dimension of an input, such as the width of a state.
 export async function widthOf(name, input) {
   const session = await load(name);
-  const place = session.inputNames.indexOf(input);
-  return session.inputMetadata[place].shape.at(-1);
+  const index = session.inputNames.indexOf(input);
+  return session.inputMetadata[index].shape.at(-1);
 }
 
 export function softmax(logits) {
@@ -42,11 +42,11 @@ export function byStep({ data, dims: [steps, stories, choices] }) {
   return Array.from({ length: steps }, (_, step) => Array.from({ length: stories }, (_, story) => row(step, story)));
 }
 
-// The best answers after each step, as the API lists them. probabilities: [step][choice].
-export const bestGuesses = (probabilities, names, count = 4) =>
+// The most probable answers after each step, as in the API. probabilities: [step][choice].
+export const stepPredictions = (probabilities, names, count = 4) =>
   probabilities.map((row, t) => {
     const order = row.map((_, k) => k).sort((a, b) => row[b] - row[a] || a - b).slice(0, count);
-    return { step: t + 1, guesses: order.map((k) => ({ answer: names[k], probability: row[k] })) };
+    return { step: t + 1, predictions: order.map((k) => ({ answer: names[k], probability: row[k] })) };
   });
 
 export const best = (row) => row.indexOf(Math.max(...row));

@@ -1,14 +1,14 @@
-// Pretty-CLEVR: scenes of this site, true walks through them, and the network.
+// Pretty-CLEVR: the scenes of the site, their true paths, and the network.
 
 import { data } from "./data.js";
-import { best, bestGuesses, byStep, floats, integers, run } from "./network.js";
+import { best, stepPredictions, byStep, floats, integers, run } from "./network.js";
 
 const OBJECTS = 8;
 const round = (value) => Math.round(100 * value) / 100;
 
 async function objectsOf(seed) {
   const { scenes } = await data("scenes");
-  if (!scenes[seed]) throw new Error(`This page has the scenes 0 to ${scenes.length - 1}; there is no ${seed}.`);
+  if (!scenes[seed]) throw new Error(`This site has the scenes 0 to ${scenes.length - 1}; ${seed} does not exist.`);
   const [xs, ys, colours, shapes] = scenes[seed];
   return xs.map((x, k) => ({ x, y: ys[k], colour: colours[k], shape: shapes[k] }));
 }
@@ -26,8 +26,8 @@ export async function scene(seed) {
   return { seed, objects };
 }
 
-// The objects visited by jumping to the nearest one not visited yet.
-function walk(objects, start, jumps) {
+// The path of jumps, each to the nearest object not yet visited.
+function pathOf(objects, start, jumps) {
   const path = [start];
   while (path.length <= jumps) {
     const here = objects[path.at(-1)];
@@ -44,7 +44,7 @@ export async function ask({ seed, start, jumps }) {
   const names = [...colours, ...shapes];
   const number = names.indexOf(start);
   const byColour = number < OBJECTS;
-  const path = walk(objects, objects.findIndex((object) => (byColour ? object.colour : object.shape + OBJECTS) === number), jumps);
+  const path = pathOf(objects, objects.findIndex((object) => (byColour ? object.colour : object.shape + OBJECTS) === number), jumps);
   const { outputs } = await run("pretty-clevr", {
     positions: floats(objects.flatMap(({ x, y }) => [x, y]), [1, OBJECTS, 2]),
     colours: integers(objects.map(({ colour }) => colour), [1, OBJECTS]),
@@ -58,6 +58,6 @@ export async function ask({ seed, start, jumps }) {
     answer: names[best(probabilities.at(-1))],
     truth: byColour ? shapes[end.shape] : colours[end.colour],
     path,
-    steps: bestGuesses(probabilities, names),
+    steps: stepPredictions(probabilities, names),
   };
 }

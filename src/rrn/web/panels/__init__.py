@@ -1,4 +1,4 @@
-"""One panel per task: what the page asks of the API, and how the network answers."""
+"""The panels of the page: one per task, each with its API."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ class Panel:
     title: str
     about: str
     weights: str
-    """The name of the shipped weights."""
+    """Name of the shipped weights."""
     router: Callable[..., APIRouter]
-    """Told the network, its preset and the pool; and, as ``stronger``, the network for what this one leaves, if any."""
+    """Takes the network, its preset, the pool and, if there is one, the network ``fallback``."""
     warm_up: Callable[[nn.Module], object]
-    """Called once after the start, so that the first request need not wait for compilers and caches."""
-    stronger: str = ""
-    """The name of shipped weights for what these leave."""
+    """Called once after startup, so that the first request does not wait for compilers and caches."""
+    fallback: str = ""
+    """Name of the shipped weights for puzzles that the first network does not solve."""
 
 
 PANELS = {
     "sudoku": Panel(
         "Sudoku",
-        "The network sees a puzzle's givens and passes messages between its candidates. After every step it has an "
-        "opinion on every cell.",
+        "The network passes messages between the candidates of a puzzle. After every step it predicts the digit of "
+        "every cell.",
         "sudoku",
         sudoku.router,
         sudoku.warm_up,
@@ -37,8 +37,8 @@ PANELS = {
     ),
     "babi": Panel(
         "bAbI stories",
-        "Facts and a question in words. Which facts matter is for the network to find out, in several steps, and "
-        "whether they hold an answer at all.",
+        "Facts and a question in words. The network finds the relevant facts in several steps, or that the story does "
+        "not contain the answer.",
         ASKED,
         babi.router,
         babi.warm_up,
@@ -52,10 +52,10 @@ PANELS = {
     ),
     "ages": Panel(
         "Ages",
-        "One age and some differences. How old somebody is follows, one difference after the other.",
+        "One age and some differences between ages. The network adds them up, one difference after the other.",
         "ages",
         ages.router,
         ages.warm_up,
     ),
 }
-"""By their names in the API, in the order of the page."""
+"""By name in the API, in the order of the page."""

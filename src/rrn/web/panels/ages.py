@@ -1,4 +1,4 @@
-"""Age arithmetic: facts in words in, the age after every step out."""
+"""Ages: answers questions such as "How old is Bob?", with the predicted age after every step."""
 
 from typing import Annotated, Any
 
@@ -10,8 +10,8 @@ from torch import nn
 from rrn.tasks.ages.predict import parse, predict
 from rrn.training.presets import Preset
 from rrn.web import limits
-from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed, Step, Steps, best_guesses
-from rrn.web.pool import Pool, answer
+from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed, Step, Steps, step_predictions
+from rrn.web.pool import Pool, respond
 
 EXAMPLES = {
     "Five people": "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 years younger than Bob. Dan is 31 years older "
@@ -26,24 +26,24 @@ EXAMPLES = {
 
 
 class AskRequest(Request):
-    """A story and whom it is asked about."""
+    """Facts about ages, and a question."""
 
     story: Annotated[str, Field(max_length=limits.STORY_CHARACTERS)] = Field(
-        description="Facts such as 'Ann is 20.', 'Ann is 4 older than Bob.', 'Ann is as old as Bob.', and at the end "
-        "the question: 'How old is Bob?'",
+        description="Facts such as 'Ann is 20.', 'Ann is 4 older than Bob.', 'Ann is as old as Bob.', and "
+        "last the question: 'How old is Bob?'",
         examples=[EXAMPLES["Five people"]],
     )
     steps: Steps = None
-    seed: Seed = Field(default=0, description="Seed of the made-up people who fill a short story up to eight facts.")
+    seed: Seed = Field(default=0, description="Seed of the invented people that pad a story to eight facts.")
 
 
 class AgeResponse(BaseModel):
     person: str
     answer: int
-    truth: int = Field(description="What the facts say.")
-    differences: int = Field(description="Between the person and the one whose age is given.")
+    truth: int = Field(description="The age that follows from the facts.")
+    differences: int = Field(description="Differences between the person and the given age.")
     steps: list[Step]
-    distribution: list[list[float]] = Field(description="Steps × 100 ages: the probability of each.")
+    distribution: list[list[float]] = Field(description="Steps × 100 ages: predicted probabilities.")
 
 
 class Example(BaseModel):
@@ -59,7 +59,7 @@ def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[s
         "answer": int(result.answers),
         "truth": int(story.questions.answer[0]),
         "differences": int(story.questions.length[0]),
-        "steps": best_guesses(result),
+        "steps": step_predictions(result),
         "distribution": np.round(result.record.astype(float), 4).tolist(),
     }
 
@@ -75,13 +75,13 @@ def warm_up(network: nn.Module) -> None:
 def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
     api = APIRouter(prefix="/api/ages", tags=["Ages"])
 
-    @api.post("/ask", response_model=AgeResponse, responses=REFUSALS | MALFORMED, summary="Ask how old somebody is")
+    @api.post("/ask", response_model=AgeResponse, responses=REFUSALS | MALFORMED, summary="Ask for an age")
     async def ask(request: AskRequest) -> Response:
-        """The answer after every step, beside what the facts say."""
-        return await answer(pool, _ask, network, preset.steps, request)
+        """The predicted age after every step, and the true age."""
+        return await respond(pool, _ask, network, preset.steps, request)
 
-    @api.get("/examples", summary="Stories to begin with")
-    async def stories_to_begin_with() -> list[Example]:
+    @api.get("/examples", summary="Example stories")
+    async def example_stories() -> list[Example]:
         return examples()
 
     return api

@@ -1,4 +1,4 @@
-"""bAbI: facts and a question in words; the answer after every step, and how much each fact mattered."""
+"""bAbI: answers a question about facts, with the answer after every step and the importance of each fact."""
 
 from functools import cache
 from itertools import islice
@@ -18,8 +18,8 @@ from rrn.tasks.babi.stories import TASKS
 from rrn.tasks.babi.vocabulary import GROUPS, NOT_TOLD, READ_AS, UNKNOWN_ID, split_sentences, written
 from rrn.training.presets import Preset
 from rrn.web import limits
-from rrn.web.messages import MALFORMED, REFUSALS, Request, Step, Steps, best_guesses
-from rrn.web.pool import Pool, answer
+from rrn.web.messages import MALFORMED, REFUSALS, Request, Step, Steps, step_predictions
+from rrn.web.pool import Pool, respond
 
 TITLES = (
     "One supporting fact", "Two supporting facts", "Three supporting facts", "Two arguments", "Three arguments",
@@ -29,8 +29,8 @@ TITLES = (
 )  # fmt: skip
 SENTENCE_WORDS = 12
 LARGEST_EXAMPLE = 999
-UNTOLD = 21
-"""The number, after those of bAbI's tasks, of the story that does not hold the answer."""
+UNANSWERABLE = 21
+"""Number of the example whose facts do not contain the answer; bAbI's tasks are 1 to 20."""
 
 
 class AskRequest(Request):
@@ -46,15 +46,15 @@ class AskRequest(Request):
 
 class Fact(BaseModel):
     text: str
-    mattered: float = Field(description="How far the probability of the answer falls without this fact.")
+    importance: float = Field(description="Decrease of the answer's probability without this fact.")
 
 
 class StoryResponse(BaseModel):
     answer: str = Field(description=f"A word or a list of words, or {NOT_TOLD!r}.")
-    not_told: float = Field(description="The probability that the answer is not in the story.")
+    unanswerable: float = Field(description="Probability that the story does not contain the answer.")
     facts: list[Fact]
     steps: list[Step]
-    read_as: list[tuple[str, str]] = Field(description="Everyday words of the story, and what they were read as.")
+    read_as: list[tuple[str, str]] = Field(description="Words of the story that were replaced by known words.")
 
 
 class Example(BaseModel):
@@ -72,11 +72,11 @@ class WordGroup(BaseModel):
 
 class Words(BaseModel):
     groups: list[WordGroup]
-    read_as: list[tuple[str, str]] = Field(description="Everyday words, and the words that they are read as.")
+    read_as: list[tuple[str, str]] = Field(description="Words that are replaced, each with its known word.")
 
 
 def known_words() -> Words:
-    """What the network can read."""
+    """The vocabulary of the network."""
     return Words(
         groups=[WordGroup(title=title, words=written(title)) for title in GROUPS],
         read_as=list(READ_AS.items()),
@@ -84,18 +84,18 @@ def known_words() -> Words:
 
 
 def read_story(request: AskRequest) -> tuple[list[str], str]:
-    """The facts and the question, each a sentence."""
+    """The facts and the question, each one sentence."""
     facts, questions = split_sentences(request.facts), split_sentences(request.question)
     if not facts:
-        raise InputError("There are no facts; write some sentences such as 'Mary went to the kitchen.'")
+        raise InputError("No facts; write sentences such as 'Mary went to the kitchen.'")
     if len(facts) > limits.FACTS:
-        raise InputError(f"{len(facts)} facts; the page takes {limits.FACTS} at most.")
+        raise InputError(f"{len(facts)} facts; the limit is {limits.FACTS}.")
     if len(questions) != 1:
-        raise InputError(f"The question should be one sentence such as 'Where is Mary?'; there are {len(questions)}.")
+        raise InputError(f"The question must be one sentence such as 'Where is Mary?'; found {len(questions)}.")
     for sentence in (*facts, *questions):
         words = len(sentence.split())
         if words > SENTENCE_WORDS:
-            raise InputError(f"{sentence!r} has {words} words; a sentence has {SENTENCE_WORDS} at most.")
+            raise InputError(f"{sentence!r} has {words} words; the limit is {SENTENCE_WORDS}.")
     return facts, questions[0]
 
 
@@ -103,22 +103,22 @@ def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[s
     facts, question = read_story(request)
     asked = understood(facts, question)
     result = predict(network, asked, request.steps or training_steps, limits.FACTS)
-    mattered = np.clip(result.details["importance"], 0, 1)
+    importance = np.clip(result.details["importance"], 0, 1)
     return {
         "answer": result.answers,
-        "not_told": round(float(result.record[-1, UNKNOWN_ID]), 4),
+        "unanswerable": round(float(result.record[-1, UNKNOWN_ID]), 4),
         "facts": [
-            {"text": text, "mattered": round(float(m), 4)}
-            for text, m in zip(result.details["facts"], mattered, strict=True)
+            {"text": text, "importance": round(float(i), 4)}
+            for text, i in zip(result.details["facts"], importance, strict=True)
         ],
-        "steps": best_guesses(result),
+        "steps": step_predictions(result),
         "read_as": list(asked.replaced),
     }
 
 
 @cache
 def example(task: int, number: int) -> Example:
-    """A generated story that fits, asked its first question with a few facts before it."""
+    """The first question of a generated story with few enough facts."""
     for story in islice(generate_stories(task, seed=number, stream=9), 100):
         for question in story.questions:
             if question.facts <= limits.FACTS:
@@ -126,21 +126,21 @@ def example(task: int, number: int) -> Example:
                 return Example(
                     task=task, title=TITLES[task - 1], facts=facts, question=question.text, answer=question.answer
                 )
-    raise InputError(f"no short story of task {task} for number {number}; try another number.")
+    raise InputError(f"No short story of task {task} for number {number}; try another number.")
 
 
 def examples(number: int) -> list[Example]:
-    """A story of each task, and one that does not hold the answer."""
+    """A story of each task, and one that does not contain the answer."""
     story = everyday_story(2, Random(number), unanswerable=True)
     (question,) = story.questions
-    untold = Example(
-        task=UNTOLD,
-        title="The answer is not told",
+    unanswerable = Example(
+        task=UNANSWERABLE,
+        title="The story does not contain the answer",
         facts="\n".join(story.facts),
         question=question.text,
         answer=question.answer,
     )
-    return [*(example(task, number) for task in TASKS), untold]
+    return [*(example(task, number) for task in TASKS), unanswerable]
 
 
 def warm_up(network: nn.Module) -> None:
@@ -152,10 +152,10 @@ def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
 
     @api.post("/ask", response_model=StoryResponse, responses=REFUSALS | MALFORMED, summary="Ask about a story")
     async def ask(request: AskRequest) -> Response:
-        """The answer after every step; and how much each fact mattered, found by leaving it out."""
-        return await answer(pool, _ask, network, preset.steps, request)
+        """The answer after every step, and the importance of each fact, measured by leaving it out."""
+        return await respond(pool, _ask, network, preset.steps, request)
 
-    @api.get("/words", summary="The words that the network knows")
+    @api.get("/words", summary="The vocabulary of the network")
     async def words() -> Words:
         return known_words()
 
@@ -163,10 +163,10 @@ def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
         "/examples",
         response_model=list[Example],
         responses=REFUSALS,
-        summary="A story of each of the 20 tasks, and another",
+        summary="Example stories: one per task, and one without answer",
     )
-    async def stories_to_begin_with(number: Annotated[int, Query(ge=0, le=LARGEST_EXAMPLE)] = 0) -> Response:
-        """Generated stories, others for another number; the last does not hold the answer."""
-        return await answer(pool, lambda: [story.model_dump() for story in examples(number)])
+    async def example_stories(number: Annotated[int, Query(ge=0, le=LARGEST_EXAMPLE)] = 0) -> Response:
+        """Generated stories; another number gives other stories. The last one does not contain the answer."""
+        return await respond(pool, lambda: [story.model_dump() for story in examples(number)])
 
     return api

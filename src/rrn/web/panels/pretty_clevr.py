@@ -1,4 +1,4 @@
-"""Pretty-CLEVR: a scene by its seed, and where jumps lead in it, after every step."""
+"""Pretty-CLEVR: generates scenes by seed, and predicts the end of a path of jumps after every step."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,8 +12,8 @@ from rrn.tasks.pretty_clevr.figures import PALETTE, outline
 from rrn.tasks.pretty_clevr.predict import parse, predict, scene_of
 from rrn.training.presets import Preset
 from rrn.web import limits
-from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed, Step, Steps, best_guesses
-from rrn.web.pool import Pool, answer
+from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed, Step, Steps, step_predictions
+from rrn.web.pool import Pool, respond
 
 Name = Literal[
     "red", "orange", "yellow", "green", "cyan", "blue", "purple", "black",
@@ -22,7 +22,7 @@ Name = Literal[
 
 
 class SceneObject(BaseModel):
-    """One of eight objects; coordinates in a picture of 100 × 100 with y downwards."""
+    """One of eight objects; coordinates in a 100 × 100 picture, y downwards."""
 
     colour: str
     shape: str
@@ -38,10 +38,10 @@ class SceneResponse(BaseModel):
 
 
 class AskRequest(Request):
-    """A question about the scene of a seed."""
+    """A question about a scene."""
 
     seed: Seed
-    start: Name = Field(description="A colour, then a shape is the answer; or a shape, then a colour is.")
+    start: Name = Field(description="Colour or shape of the first object; the answer is of the other type.")
     jumps: Annotated[int, Field(ge=0, le=data.JUMPS - 1)]
     steps: Steps = None
 
@@ -49,7 +49,7 @@ class AskRequest(Request):
 class JumpResponse(BaseModel):
     answer: str
     truth: str
-    path: list[int] = Field(description="The objects truly visited, as places in the scene's list; the start first.")
+    path: list[int] = Field(description="Indices of the visited objects; the start first.")
     steps: list[Step]
 
 
@@ -78,7 +78,7 @@ def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[s
         "answer": result.answers,
         "truth": result.details["truth"],
         "path": asked.scene.path(asked.start, asked.jumps),
-        "steps": best_guesses(result),
+        "steps": step_predictions(result),
     }
 
 
@@ -89,14 +89,14 @@ def warm_up(network: nn.Module) -> None:
 def router(network: nn.Module, preset: Preset, pool: Pool) -> APIRouter:
     api = APIRouter(prefix="/api/pretty-clevr", tags=["Pretty-CLEVR"])
 
-    @api.get("/scene", response_model=SceneResponse, responses=REFUSALS, summary="The scene of a seed")
+    @api.get("/scene", response_model=SceneResponse, responses=REFUSALS, summary="Generate a scene")
     async def scene(seed: Annotated[int, Query(ge=0, le=limits.LARGEST_SEED)]) -> Response:
-        """The same objects for the same seed."""
-        return await answer(pool, _scene, seed)
+        """The same seed gives the same objects."""
+        return await respond(pool, _scene, seed)
 
-    @api.post("/ask", response_model=JumpResponse, responses=REFUSALS | MALFORMED, summary="Ask where jumps lead")
+    @api.post("/ask", response_model=JumpResponse, responses=REFUSALS | MALFORMED, summary="Ask for the end of a path")
     async def ask(request: AskRequest) -> Response:
-        """The answer after every step, beside the true path."""
-        return await answer(pool, _ask, network, preset.steps, request)
+        """The answer after every step, and the true path."""
+        return await respond(pool, _ask, network, preset.steps, request)
 
     return api

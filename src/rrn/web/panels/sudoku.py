@@ -1,6 +1,6 @@
-"""Sudoku: puzzles in, the opinion on every cell after every step out."""
+"""Sudoku: solves puzzles, with the predicted digits of every cell after every step."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Response
@@ -17,15 +17,26 @@ from rrn.tasks.sudoku.text import entries
 from rrn.training.presets import Preset
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed
-from rrn.web.pool import Pool, answer
+from rrn.web.pool import Pool, respond
 
 DECIDED = 0.5
-"""A cell counts as decided from this probability of its best digit on."""
+"""A cell is decided if the probability of its best digit is at least this."""
 EXTREME = "986.....4.......3..31.9..6...4.5.1..1..6...2..9..81..5.....5.9.........6467......"
+"""Of 30,000 puzzles generated from seed 20261115, the one whose exact search needs most guesses."""
 IMPOSSIBLE = "986....14.......3..31.9..6...4.5.1..1..6...2..9..81..5.....5.9.........6467......"
-"""Of 30,000 that `generate` made from seed 20261115 the one whose search takes most guesses; and the same with one
-more given, which clashes with none and yet leaves no solution."""
+"""`EXTREME` with one more given: no two givens clash, but there is no solution."""
 Puzzle = Annotated[str, Field(max_length=limits.PUZZLE_CHARACTERS)]
+
+
+class ReadRequest(Request):
+    """Text that may contain one puzzle."""
+
+    text: Puzzle = Field(examples=[EXAMPLES[0]])
+
+
+class ReadResponse(BaseModel):
+    puzzle: str | None = Field(description="81 characters, '.' for an empty cell; null if the text is not a puzzle.")
+    message: str = Field(description="Why the text is not a puzzle; empty if it is one.")
 
 
 class SolveRequest(Request):
@@ -36,33 +47,31 @@ class SolveRequest(Request):
         "breaks and | - + between the cells.",
         examples=[list(EXAMPLES[:1])],
     )
-    steps: Annotated[int, Field(ge=1, le=limits.SUDOKU_STEPS)] = Field(128, description="Steps of one start.")
-    restarts: Annotated[int, Field(ge=0, le=limits.RESTARTS)] = Field(
-        0,
-        description="Starts from a noisy state for puzzles that the first did not solve. Puzzles × steps × starts may "
-        f"be {limits.PUZZLE_STEPS:,} at most.",
+    steps: Annotated[int, Field(ge=1, le=limits.SUDOKU_STEPS)] = Field(128, description="Steps of one attempt.")
+    attempts: Annotated[int, Field(ge=1, le=limits.ATTEMPTS)] = Field(
+        1,
+        description="Attempts per puzzle; those after the first add noise. Puzzles × steps × attempts is at most "
+        f"{limits.PUZZLE_STEPS:,}.",
     )
     seed: Seed = Field(0, description="Seed of the noise.")
     probabilities: bool = Field(
         True,
-        description="Send the probability of every digit in every cell after every step; then puzzles × steps may be "
-        f"{limits.PROBABILITY_STEPS:,} at most.",
+        description="Return the probability of every digit after every step; then puzzles × steps is at most "
+        f"{limits.PROBABILITY_STEPS:,}.",
     )
 
 
 class SolvedPuzzle(BaseModel):
-    """One puzzle, and what the network made of it."""
+    """The result of one puzzle."""
 
     puzzle: str
     solved: bool
-    status: Literal["solved", "already solved", "no solution", "not solved"]
-    reason: str | None = Field(description="Why a puzzle is not solved, or was solved before.")
-    answer: str = Field(description="81 digits; right only if solved.")
-    steps: int = Field(description="Steps of the start that counts: the one that solved it, or the first.")
-    starts: int
-    handed_over: bool = Field(
-        description="Whether it was left to a wider network, which guesses: a single puzzle that all starts failed at."
-    )
+    status: str = Field(description="solved, already solved, unsolved, ambiguous or impossible.")
+    message: str = Field(description="Explanation of the status; empty if there is none.")
+    answer: str = Field(description="81 digits; correct only if solved.")
+    steps: int = Field(description="Steps of the attempt that solved the puzzle, else of the first attempt.")
+    attempts: int
+    fallback: bool = Field(description="Whether the larger network also tried, after all attempts of the first failed.")
     confidence: float = Field(description="Mean probability of the digits in empty cells.")
     grids: list[str] = Field(description="The most probable digits after each step, 81 per step.")
     decided: list[int] = Field(description=f"Cells with a digit of probability {DECIDED} or more, after each step.")
@@ -73,18 +82,18 @@ class SolveResponse(BaseModel):
     puzzles: list[SolvedPuzzle]
 
 
-class HeardRequest(Request):
-    """A step of the first start of one puzzle."""
+class InfluenceRequest(Request):
+    """A step of the first attempt at one puzzle."""
 
     puzzle: Puzzle = Field(examples=[EXAMPLES[0]])
     step: Annotated[int, Field(ge=1, le=limits.SUDOKU_STEPS)]
 
 
-class HeardResponse(BaseModel):
+class InfluenceResponse(BaseModel):
     groups: list[str]
-    heard: list[list[float]] = Field(
-        description="81 cells × groups: how far the cell's belief after the step would be another without the messages "
-        "that it got in that step from the group; half the sum of the differences of its nine probabilities."
+    influence: list[list[float]] = Field(
+        description="81 cells × groups: total variation distance between the cell's predicted digits with and without "
+        "the messages of the group in this step."
     )
 
 
@@ -94,77 +103,90 @@ class Example(BaseModel):
     solvable: bool
 
 
-def read_puzzle(text: str, name: str) -> np.ndarray:
-    """The givens, uint8 (81,)."""
+def read_puzzle(text: str, name: str = "The puzzle") -> np.ndarray:
+    """The givens of the one puzzle in a text: uint8 (81,). Error messages call the puzzle ``name``."""
     found = list(entries(text.split("\n"), (CELLS,)))
     if len(found) != 1:
-        raise InputError(f"{name}: {len(found)} puzzles, where one is expected.")
+        raise InputError(f"{name}: found {len(found)} puzzles, expected one.")
     if found[0].wrong:
         raise InputError(f"{name}: {found[0].wrong}.")
-    grid = line_to_grid(found[0].puzzle)
+    return line_to_grid(found[0].puzzle)
+
+
+def _read(request: ReadRequest) -> dict[str, Any]:
+    try:
+        return {"puzzle": grid_to_line(read_puzzle(request.text)), "message": ""}
+    except InputError as error:
+        return {"puzzle": None, "message": str(error)}
+
+
+def _without_clashes(text: str, name: str = "The puzzle") -> np.ndarray:
+    grid = read_puzzle(text, name)
     clash = describe_clash(grid)
     if clash:
         raise InputError(f"{name} contradicts itself: {clash}.")
     return grid
 
 
-def _solve(network: nn.Module, stronger: nn.Module | None, request: SolveRequest) -> dict[str, Any]:
+def _solve(network: nn.Module, fallback: nn.Module | None, request: SolveRequest) -> dict[str, Any]:
     count = len(request.puzzles)
-    work, traced = count * request.steps * (request.restarts + 1), count * request.steps
+    work, recorded = count * request.steps * request.attempts, count * request.steps
     if work > limits.PUZZLE_STEPS:
-        raise InputError(f"puzzles × steps × starts are {work:,}; at most {limits.PUZZLE_STEPS:,} fit in a request.")
-    if request.probabilities and traced > limits.PROBABILITY_STEPS:
+        raise InputError(f"puzzles × steps × attempts is {work:,}; the limit is {limits.PUZZLE_STEPS:,}.")
+    if request.probabilities and recorded > limits.PROBABILITY_STEPS:
         raise InputError(
-            f"puzzles × steps are {traced:,}; at most {limits.PROBABILITY_STEPS:,} can be sent with probabilities."
+            f"puzzles × steps is {recorded:,}; with probabilities the limit is {limits.PROBABILITY_STEPS:,}."
         )
     names = ["The puzzle"] if count == 1 else [f"Puzzle {number}" for number in range(1, count + 1)]
-    puzzles = [read_puzzle(text, name) for text, name in zip(request.puzzles, names, strict=True)]
+    puzzles = [_without_clashes(text, name) for text, name in zip(request.puzzles, names, strict=True)]
     found = work_out(
         puzzles,
         network,
         max_steps=request.steps,
-        restarts=request.restarts,
+        restarts=request.attempts - 1,
         seed=request.seed,
         trace=True,
         guesses=limits.SEARCH_GUESSES,
-        stronger=(lambda: stronger) if stronger is not None and count == 1 else None,
+        stronger=None if fallback is None else lambda: fallback,
     )
     rows = []
     for outcome in found:
-        solved = np.eye(9)[outcome.answer - 1][None] if outcome.chances is None else outcome.chances
-        reason = outcome.reason and outcome.reason[0].upper() + outcome.reason[1:] + "."
+        record = np.eye(9)[outcome.answer - 1][None] if outcome.chances is None else outcome.chances
+        status = {"no solution": "impossible", "not solved": "unsolved"}.get(outcome.status, outcome.status)
+        if status == "unsolved" and "several solutions" in (outcome.reason or ""):
+            status = "ambiguous"
         rows.append(
             {
                 "puzzle": grid_to_line(outcome.problem),
                 "solved": outcome.valid,
-                "status": outcome.status,
-                "reason": reason,
+                "status": status,
+                "message": outcome.reason[0].upper() + outcome.reason[1:] + "." if outcome.reason else "",
                 "answer": grid_to_line(outcome.answer),
                 "steps": outcome.steps,
-                "starts": outcome.starts,
-                "handed_over": outcome.handed_over,
+                "attempts": outcome.starts,
+                "fallback": outcome.handed_over,
                 "confidence": round(outcome.confidence, 4),
-                "grids": ["".join(map(str, digits)) for digits in (solved.argmax(-1) + 1).tolist()],
-                "decided": ((solved.max(-1) >= DECIDED) | (outcome.problem > 0)).sum(1).tolist(),
-                "probabilities": np.round(solved.astype(float), 3).tolist() if request.probabilities else None,
+                "grids": ["".join(map(str, digits)) for digits in (record.argmax(-1) + 1).tolist()],
+                "decided": ((record.max(-1) >= DECIDED) | (outcome.problem > 0)).sum(1).tolist(),
+                "probabilities": np.round(record.astype(float), 3).tolist() if request.probabilities else None,
             }
         )
     return {"puzzles": rows}
 
 
-def _heard(network: nn.Module, request: HeardRequest) -> dict[str, Any]:
-    found = heard(network, read_puzzle(request.puzzle, "The puzzle"), request.step)
-    return {"groups": list(GROUPS), "heard": np.round(found.astype(float), 4).tolist()}
+def _influence(network: nn.Module, request: InfluenceRequest) -> dict[str, Any]:
+    found = heard(network, _without_clashes(request.puzzle), request.step)
+    return {"groups": list(GROUPS), "influence": np.round(found.astype(float), 4).tolist()}
 
 
 def examples() -> list[Example]:
-    """Puzzles to begin with, the first of which the page opens with."""
+    """Example puzzles; the page opens with the first."""
     few = [
         Example(name=f"{81 - puzzle.count('.')} givens, no. {n}", puzzle=puzzle, solvable=True)
         for n, puzzle in enumerate(EXAMPLES, 1)
     ]
     extreme = Example(name="Extreme: needs search", puzzle=EXTREME, solvable=True)
-    return [*few, extreme, Example(name="One that fails: no solution exists", puzzle=IMPOSSIBLE, solvable=False)]
+    return [*few, extreme, Example(name="Without solution", puzzle=IMPOSSIBLE, solvable=False)]
 
 
 def warm_up(network: nn.Module) -> None:
@@ -172,21 +194,31 @@ def warm_up(network: nn.Module) -> None:
     work_out([np.zeros(CELLS, np.uint8)], network, max_steps=1, restarts=0, guesses=1)
 
 
-def router(network: nn.Module, preset: Preset, pool: Pool, stronger: nn.Module | None = None) -> APIRouter:
+def router(network: nn.Module, preset: Preset, pool: Pool, fallback: nn.Module | None = None) -> APIRouter:
     api = APIRouter(prefix="/api/sudoku", tags=["Sudoku"])
+
+    @api.post("/read", responses=REFUSALS | MALFORMED, summary="Read a puzzle")
+    async def read(request: ReadRequest) -> ReadResponse:
+        """The puzzle of a text in any of the forms that `solve` accepts."""
+        return ReadResponse(**_read(request))
 
     @api.post("/solve", response_model=SolveResponse, responses=REFUSALS | MALFORMED, summary="Solve puzzles")
     async def solve_puzzles(request: SolveRequest) -> Response:
         """Every step of every puzzle, in one response."""
-        return await answer(pool, _solve, network, stronger, request)
+        return await respond(pool, _solve, network, fallback, request)
 
-    @api.post("/heard", response_model=HeardResponse, responses=REFUSALS | MALFORMED, summary="Who cells listen to")
-    async def who_is_heard(request: HeardRequest) -> Response:
-        """What each cell owes to its own digits, its row, its column and its box, after a step of the first start."""
-        return await answer(pool, _heard, network, request)
+    @api.post(
+        "/influence",
+        response_model=InfluenceResponse,
+        responses=REFUSALS | MALFORMED,
+        summary="Influence of groups on cells",
+    )
+    async def influence(request: InfluenceRequest) -> Response:
+        """How much the messages of its own digits, its row, its column and its box change each cell in a step."""
+        return await respond(pool, _influence, network, request)
 
-    @api.get("/examples", summary="Puzzles to begin with")
-    async def puzzles_to_begin_with() -> list[Example]:
+    @api.get("/examples", summary="Example puzzles")
+    async def example_puzzles() -> list[Example]:
         return examples()
 
     return api

@@ -1,4 +1,4 @@
-// The tabs. A panel's module is loaded when its tab is first opened.
+// The tabs. The module of a panel is loaded when its tab is first opened.
 
 import { panels as loadPanels, reference } from "./backend.js";
 import { h } from "./dom.js";
@@ -25,7 +25,7 @@ async function start() {
     return;
   }
   if (!panels.length) {
-    main.replaceChildren(h("p", { class: "verdict bad" }, "No weights are installed, so there is nothing to show."));
+    main.replaceChildren(h("p", { class: "verdict bad" }, "No weights are installed."));
     return;
   }
   main.replaceChildren();
@@ -68,7 +68,7 @@ function moveAlong(event) {
   next.click();
 }
 
-// input: what the address carries, or null to leave the panel as it was.
+// input: the parameters of the address, or null to leave the panel unchanged.
 async function show(info, input) {
   if (current && current !== info.task) open.get(current)?.hide?.();
   current = info.task;

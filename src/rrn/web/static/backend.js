@@ -1,31 +1,49 @@
-// What the panels ask of the networks: here, of the server that this page came from. `make site` puts another file in
-// this one's place, which runs the networks in the browser; what both return is described by the API.
+// Requests to the server. The static site replaces this file by local/backend.js, which runs the networks in the browser.
 
-import { get, post } from "./api.js";
+async function receive(promise) {
+  let response;
+  try {
+    response = await promise;
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The server does not answer. Is it still running?");
+  }
+  const body = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Error(body.error ?? `The server answers ${response.status}.`);
+  return body;
+}
 
-export const reference = "reference.html"; // where the API is described
+export const get = (path, signal) => receive(fetch(path, { signal }));
+
+const post = (path) => (body, signal) =>
+  receive(
+    fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal }),
+  );
+
+export const reference = "reference.html"; // documentation of the API
 
 export const panels = () => get("api/panels");
 
 export const sudoku = {
   examples: () => get("api/sudoku/examples"),
-  solve: (asked, signal) => post("api/sudoku/solve", asked, signal),
-  heard: (asked, signal) => post("api/sudoku/heard", asked, signal),
+  read: post("api/sudoku/read"),
+  solve: post("api/sudoku/solve"),
+  influence: post("api/sudoku/influence"),
 };
 
 export const babi = {
   examples: (number) => get(`api/babi/examples?number=${number}`),
   words: () => get("api/babi/words"),
-  ask: (asked, signal) => post("api/babi/ask", asked, signal),
+  ask: post("api/babi/ask"),
 };
 
 export const prettyClevr = {
   scenes: 1_000_000,
   scene: (seed) => get(`api/pretty-clevr/scene?seed=${seed}`),
-  ask: (asked, signal) => post("api/pretty-clevr/ask", asked, signal),
+  ask: post("api/pretty-clevr/ask"),
 };
 
 export const ages = {
   examples: () => get("api/ages/examples"),
-  ask: (asked, signal) => post("api/ages/ask", asked, signal),
+  ask: post("api/ages/ask"),
 };

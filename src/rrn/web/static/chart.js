@@ -24,14 +24,14 @@ function ticks(svg, values, most, horizontal) {
   for (const value of values) {
     const at = horizontal ? across(value / most) : up(value / most);
     if (!horizontal) svg.append(s("path", { class: "rule", d: `M${LEFT} ${at}H${WIDTH - RIGHT}` }));
-    const place = horizontal
+    const position = horizontal
       ? { x: at, y: HEIGHT - 15, "text-anchor": "middle" }
       : { x: LEFT - 6, y: at + 4, "text-anchor": "end" };
-    svg.append(s("text", { class: "axis", ...place }, String(value)));
+    svg.append(s("text", { class: "axis", ...position }, String(value)));
   }
 }
 
-// values[t] is the value after step t; `mark(t)` moves the marker.
+// values[t]: the value after step t. `mark(t)` moves the marker.
 export function lineChart(values, most, label, xLabel, onchoose) {
   const svg = frame(label, xLabel);
   const last = values.length - 1;
@@ -56,7 +56,7 @@ export function lineChart(values, most, label, xLabel, onchoose) {
   return { element: svg, mark };
 }
 
-// A bar for each of `count` values, from 0 to 1; `show(values, right)` draws others.
+// A bar for each of `count` values from 0 to 1. `show(values, right)` sets them.
 export function barChart(count, label, xLabel) {
   const svg = frame(label, xLabel);
   const slot = (WIDTH - LEFT - RIGHT) / count;

@@ -1,4 +1,4 @@
-// Elements are built here and nowhere from strings of HTML, so text that a user typed stays text.
+// Builds elements without HTML strings, so that text of users cannot become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 

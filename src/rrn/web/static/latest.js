@@ -1,9 +1,9 @@
-// Runs one request at a time: a newer one drops the older.
+// Runs one request at a time: a newer request aborts the older one.
 
 export class Latest {
   #controller = null;
 
-  // What `work` returns; null if a newer call came in between.
+  // The result of `work`; null if it was aborted.
   async run(work) {
     this.drop();
     const controller = new AbortController();

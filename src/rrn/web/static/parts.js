@@ -1,8 +1,8 @@
-// What several panels share: the first sentences, the verdict, bars, and the table of answers by step.
+// Elements shared by the panels: description, status, bars and the table of answers by step.
 
 import { counted, h, percent } from "./dom.js";
 
-// What the panel is about, and how good its network is.
+// The description of a panel and the accuracy of its network.
 export const about = (info) =>
   h("p", { class: "about" }, info.about, " ", h("span", { class: "accuracy" }, info.accuracy), " ", h("span", { class: "size" }, `${counted(info.parameters, "weight")}.`));
 
@@ -13,18 +13,18 @@ export function bar(share) {
   return element;
 }
 
-// A live region: what it says is also read out.
+// A status message, which screen readers announce.
 export function verdict() {
   const element = h("div", { class: "verdict", role: "status", "aria-live": "polite" });
-  const say = (kind, headline, detail = "") => {
+  const show = (kind, headline, detail = "") => {
     element.className = `verdict ${kind}`;
     element.replaceChildren(h("strong", {}, headline), detail ? h("p", {}, detail) : "");
   };
   return {
     element,
-    good: (headline, detail) => say("good", headline, detail),
-    bad: (headline, detail) => say("bad", headline, detail),
-    plain: (headline, detail) => say("plain", headline, detail),
+    good: (headline, detail) => show("good", headline, detail),
+    bad: (headline, detail) => show("bad", headline, detail),
+    plain: (headline, detail) => show("plain", headline, detail),
     clear: () => {
       element.className = "verdict";
       element.replaceChildren();
@@ -32,26 +32,26 @@ export function verdict() {
   };
 }
 
-// A row for each step with the best answer and its runners-up; `mark(step)` sets the row of a step apart.
+// A table with the most probable answers after each step; `mark(step)` highlights a row.
 export function stepsTable(steps, truth, onchoose) {
-  const rows = steps.map(({ step, guesses }) => {
-    const [best, ...others] = guesses;
-    const runners = others.filter((guess) => guess.probability >= 0.001);
+  const rows = steps.map(({ step, predictions }) => {
+    const [best, ...others] = predictions;
+    const next = others.filter(({ probability }) => probability >= 0.001);
     const row = h(
       "tr",
       { class: best.answer === truth ? "right" : "" },
       h("td", {}, h("button", { type: "button", class: "plain", "aria-label": `Show step ${step}`, onclick: () => onchoose(step) }, `${step}`)),
       h("td", { class: "answer" }, best.answer),
       h("td", { class: "probability" }, bar(best.probability), percent(best.probability)),
-      h("td", { class: "others" }, runners.map((guess) => `${guess.answer} (${percent(guess.probability)})`).join(", ") || "none"),
+      h("td", { class: "others" }, next.map(({ answer, probability }) => `${answer} (${percent(probability)})`).join(", ") || "none"),
     );
     return row;
   });
-  const head = ["Step", "Answer", "Probability", "Runners-up"].map((text) => h("th", { scope: "col" }, text));
+  const head = ["Step", "Answer", "Probability", "Next"].map((text) => h("th", { scope: "col" }, text));
   const element = h(
     "div",
     { class: "table" },
-    h("table", {}, h("caption", {}, "The answer after each step"), h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)),
+    h("table", {}, h("caption", {}, "Answer after each step"), h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)),
   );
   const mark = (step) =>
     rows.forEach((row, index) => {

@@ -1,4 +1,4 @@
-// Play, pause, step, a slider over steps, and how fast.
+// A player of steps: play, pause, single steps, a slider and a speed.
 
 import { calm, h, s } from "./dom.js";
 
@@ -32,7 +32,7 @@ function iconButton(icon, label, onclick) {
 export class Player {
   #timer = null;
 
-  // show(step) draws a step; first is 0 where there is something to see before the first step.
+  // show(step) draws a step; first is 0 if there is a view before the first step.
   constructor(show, first = 0, name = (step, last) => `Step ${step} of ${last}`) {
     this.show = show;
     this.name = name;
@@ -68,9 +68,9 @@ export class Player {
     this.element = h(
       "div",
       { class: "player", role: "group", "aria-label": "Steps", hidden: true },
-      iconButton("back", "One step back", () => this.nudge(-1)),
+      iconButton("back", "Previous step", () => this.nudge(-1)),
       this.playButton,
-      iconButton("next", "One step on", () => this.nudge(1)),
+      iconButton("next", "Next step", () => this.nudge(1)),
       this.slider,
       this.output,
       this.speed,

@@ -1,6 +1,6 @@
-// The API's own description, openapi.json, as a page.
+// Documentation of the API, from openapi.json.
 
-import { get } from "./api.js";
+import { get } from "./backend.js";
 import { h } from "./dom.js";
 
 const main = document.querySelector("main");
@@ -24,7 +24,7 @@ function caps(schema) {
     found("maximum") !== undefined && `to ${found("maximum").toLocaleString("en")}`,
     found("maxLength") !== undefined && `at most ${found("maxLength").toLocaleString("en")} characters`,
     found("maxItems") !== undefined && `at most ${found("maxItems")} of them`,
-    schema.default != null && `unset: ${schema.default}`,
+    schema.default != null && `default: ${schema.default}`,
   ];
   return parts.filter(Boolean).join(" ");
 }
@@ -46,7 +46,7 @@ function operation(path, method, entry) {
   if (body) parts.push(h("h3", {}, "Body"), fields(resolve(body)));
   const result = entry.responses["200"].content["application/json"].schema;
   const shape = resolve(result.type === "array" ? result.items : result);
-  parts.push(h("h3", {}, result.type === "array" ? "Answer: a list of" : "Answer"), fields(shape));
+  parts.push(h("h3", {}, result.type === "array" ? "Response: a list of" : "Response"), fields(shape));
   const refusals = Object.entries(entry.responses).filter(([status]) => status !== "200");
   if (refusals.length) parts.push(h("ul", {}, refusals.map(([status, { description: text }]) => h("li", {}, h("code", {}, status), ` ${text}`))));
   return h("section", { class: "operation" }, parts);

@@ -1,4 +1,4 @@
-// The address carries the panel and its input: #sudoku?puzzle=…
+// The address contains the panel and its input: #sudoku?puzzle=…
 
 import { h } from "./dom.js";
 
@@ -13,15 +13,15 @@ export function writeAddress(task, input = {}) {
 }
 
 export function shareButton() {
-  const said = h("span", { class: "said", role: "status" });
+  const note = h("span", { class: "note", role: "status" });
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(location.href);
-      said.textContent = "Copied.";
+      note.textContent = "Copied.";
     } catch {
-      said.textContent = "Copy the address of this page.";
+      note.textContent = "Copy the address of this page.";
     }
-    setTimeout(() => (said.textContent = ""), 4000);
+    setTimeout(() => (note.textContent = ""), 4000);
   };
-  return h("span", { class: "share" }, h("button", { type: "button", onclick: copy }, "Copy link"), said);
+  return h("span", { class: "share" }, h("button", { type: "button", onclick: copy }, "Copy link"), note);
 }

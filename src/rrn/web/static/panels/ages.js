@@ -1,4 +1,4 @@
-// Ages: facts in words, and the age after each step.
+// Ages: facts in words, and the predicted age after each step.
 
 import { ages as backend } from "../backend.js";
 import { barChart } from "../chart.js";
@@ -11,7 +11,7 @@ import { shareButton, writeAddress } from "../share.js";
 const AGES = 100;
 const NAMES = ["Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal"];
 
-// A riddle of five to eight people, each with an age between 0 and 99, asked about one who is far from the age given.
+// A random riddle about five to eight people.
 function riddle() {
   const count = 5 + Math.floor(Math.random() * (NAMES.length - 4));
   const people = NAMES.slice(0, count).map((name) => ({ name, age: Math.floor(Math.random() * AGES) }));
@@ -26,9 +26,9 @@ function riddle() {
 
 export async function create(info, section) {
   const latest = new Latest();
-  const told = verdict();
+  const status = verdict();
   const player = new Player(showStep, 1);
-  const place = h("div", { class: "results" });
+  const results = h("div", { class: "results" });
   const story = h("textarea", { rows: 7, maxlength: 4000 });
   const choice = h("select", {
     onchange: () => {
@@ -50,11 +50,11 @@ export async function create(info, section) {
         "div",
         { class: "board" },
         labelled("Example", choice),
-        labelled("Facts, and at the end the question", story),
-        h("p", { class: "hint" }, "Facts look like: Ann is 20. Ann is 4 years older than Bob. Bob is as old as Cleo. The question: How old is Cleo? Eight people at most, ages from 0 to 99."),
+        labelled("Facts and a question", story),
+        h("p", { class: "hint" }, "Facts: Ann is 20. Ann is 4 years older than Bob. Bob is as old as Cleo. Question: How old is Cleo? At most eight people, ages from 0 to 99."),
         h("div", { class: "buttons" }, askButton, h("button", { type: "button", onclick: surprise }, "Surprise me"), shareButton()),
       ),
-      h("div", { class: "side" }, told.element, player.element, place),
+      h("div", { class: "side" }, status.element, player.element, results),
     ),
   );
   const examples = await backend.examples();
@@ -73,9 +73,9 @@ export async function create(info, section) {
 
   async function ask() {
     player.clear();
-    place.replaceChildren();
+    results.replaceChildren();
     writeAddress(info.task, shared());
-    told.plain("Thinking …");
+    status.plain("Running …");
     try {
       found = await latest.run((signal) => backend.ask({ story: story.value }, signal));
       if (!found) return;
@@ -84,14 +84,14 @@ export async function create(info, section) {
         player.go(step);
       };
       table = stepsTable(found.steps, `${found.truth}`, choose);
-      chart = barChart(AGES, `How probable each age of ${found.person} is, in percent`, "age");
-      place.replaceChildren(h("h2", {}, `How old is ${found.person}? Probability in %`), chart.element, table.element);
-      const far = `${counted(found.differences, "difference")} away from the age given.`;
-      if (found.answer === found.truth) told.good(`${found.person} is ${found.answer}`, `Right; ${far}`);
-      else told.bad(`${found.person} is ${found.answer}, says the network`, `Wrong: the facts make it ${found.truth}; ${far}`);
+      chart = barChart(AGES, `Probability of each age of ${found.person}, in percent`, "age");
+      results.replaceChildren(h("h2", {}, `How old is ${found.person}? Probability in %`), chart.element, table.element);
+      const far = `${counted(found.differences, "difference")} from the given age.`;
+      if (found.answer === found.truth) status.good(`${found.person} is ${found.answer}`, `Right, ${far}`);
+      else status.bad(`${found.person} is ${found.answer}`, `Wrong: the age is ${found.truth}, ${far}`);
       player.load(found.steps.length);
     } catch (error) {
-      told.bad("Not answered", error.message);
+      status.bad("Not answered", error.message);
     }
   }
 

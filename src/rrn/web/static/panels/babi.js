@@ -1,4 +1,4 @@
-// bAbI: a story and a question; the answer after each step, and the facts shaded by how much they mattered.
+// bAbI: a story and a question; the answer after each step, and the facts shaded by importance.
 
 import { babi as backend } from "../backend.js";
 import { h, labelled, percent } from "../dom.js";
@@ -7,22 +7,22 @@ import { about, stepsTable, verdict } from "../parts.js";
 import { Player } from "../player.js";
 import { shareButton, writeAddress } from "../share.js";
 
-const MATTERS = 0.005;
-const NOT_TOLD = "not in the story"; // the answer where the facts hold none
-const DOUBT = 0.01; // the probability of that from which on it is said beside another answer
-const FIRST_TASK = "2"; // two supporting facts: the answer needs one fact after another
+const IMPORTANT = 0.005;
+const UNANSWERABLE = "not in the story"; // the answer if the facts do not contain one
+const DOUBT = 0.01; // from this probability on, it is shown beside another answer
+const FIRST_TASK = "2"; // two supporting facts
 const NUMBERS = 1000;
 
 export async function create(info, section) {
   const latest = new Latest();
-  const told = verdict();
+  const status = verdict();
   const player = new Player((step) => table.mark(step), 1);
-  const place = h("div", { class: "results" });
+  const results = h("div", { class: "results" });
   const facts = h("textarea", { rows: 10, maxlength: 4000 });
   const question = h("input", { type: "text", maxlength: 200, autocomplete: "off", onkeydown: (event) => event.key === "Enter" && ask() });
   const choice = h("select", { onchange: take });
   const askButton = h("button", { type: "button", class: "primary", onclick: ask }, "Ask");
-  const words = h("details", { class: "words", ontoggle: listWords }, h("summary", {}, "Words it knows"));
+  const words = h("details", { class: "words", ontoggle: listWords }, h("summary", {}, "Vocabulary"));
   let number = 0;
   let examples = [];
   let table = null;
@@ -41,7 +41,7 @@ export async function create(info, section) {
         words,
         h("div", { class: "buttons" }, askButton, h("button", { type: "button", onclick: surprise }, "Surprise me"), shareButton()),
       ),
-      h("div", { class: "side" }, told.element, player.element, place),
+      h("div", { class: "side" }, status.element, player.element, results),
     ),
   );
   await readExamples();
@@ -76,7 +76,7 @@ export async function create(info, section) {
       const { groups, read_as } = await backend.words();
       words.append(
         h("dl", {}, groups.flatMap(({ title, words: list }) => [h("dt", {}, title), h("dd", {}, list.join(", "))])),
-        h("p", { class: "hint" }, "Other words that are read as one of these: ", read_as.map(([from, to]) => `${from} (${to})`).join(", "), "."),
+        h("p", { class: "hint" }, "Replaced by one of these: ", read_as.map(([from, to]) => `${from} (${to})`).join(", "), "."),
       );
     } catch (error) {
       words.append(h("p", {}, error.message));
@@ -85,9 +85,9 @@ export async function create(info, section) {
 
   async function ask() {
     player.clear();
-    place.replaceChildren();
+    results.replaceChildren();
     writeAddress(info.task, shared());
-    told.plain("Thinking …");
+    status.plain("Running …");
     try {
       const asked = { facts: facts.value, question: question.value };
       const found = await latest.run((signal) => backend.ask(asked, signal));
@@ -98,28 +98,28 @@ export async function create(info, section) {
         player.pause();
         player.go(step);
       });
-      place.replaceChildren(h("h2", {}, "The facts, shaded by how much they mattered"), factList(found.facts), table.element);
+      results.replaceChildren(h("h2", {}, "Facts, shaded by importance"), factList(found.facts), table.element);
       const read = found.read_as.length ? ` Read: ${found.read_as.map(([word, meant]) => `“${word}” as “${meant}”`).join(", ")}.` : "";
-      const doubt = found.answer !== NOT_TOLD && found.not_told >= DOUBT ? ` That the story does not say is ${percent(found.not_told)} probable.` : "";
+      const doubt = found.answer !== UNANSWERABLE && found.unanswerable >= DOUBT ? ` Probability that it is not in the story: ${percent(found.unanswerable)}.` : "";
       const more = `${doubt}${read}`;
-      if (known === found.answer) told.good(found.answer, `Right.${more}`);
-      else if (known !== null) told.bad(found.answer, `Wrong: it is ${known}.${more}`);
-      else if (found.answer === NOT_TOLD) told.plain(found.answer, `The facts do not say, the network holds: ${percent(found.not_told)}.${more}`);
-      else told.plain(found.answer, `The network's answer.${more}`);
+      if (known === found.answer) status.good(found.answer, `Right.${more}`);
+      else if (known !== null) status.bad(found.answer, `Wrong: it is ${known}.${more}`);
+      else if (found.answer === UNANSWERABLE) status.plain(found.answer, `Probability that the story does not contain the answer: ${percent(found.unanswerable)}.${more}`);
+      else status.plain(found.answer, `Answer of the network.${more}`);
       player.load(found.steps.length);
     } catch (error) {
-      told.bad("Not answered", error.message);
+      status.bad("Not answered", error.message);
     }
   }
 
   function factList(list) {
     const items = list.map((fact) => {
-      const matters = fact.mattered >= MATTERS;
-      const item = h("li", { class: matters ? "matters" : "" }, h("span", {}, fact.text), matters && h("span", { class: "share-of" }, percent(fact.mattered)));
-      item.style.setProperty("--mattered", fact.mattered);
+      const important = fact.importance >= IMPORTANT;
+      const item = h("li", { class: important ? "important" : "" }, h("span", {}, fact.text), important && h("span", { class: "share-of" }, percent(fact.importance)));
+      item.style.setProperty("--importance", fact.importance);
       return item;
     });
-    return h("div", {}, h("ol", { class: "facts" }, items), h("p", { class: "hint" }, "Beside a fact: how far the answer's probability falls without it."));
+    return h("div", {}, h("ol", { class: "facts" }, items), h("p", { class: "hint" }, "Importance: decrease of the answer's probability without the fact."));
   }
 
   const shared = () => (facts.value ? { facts: facts.value, question: question.value } : {});

@@ -1,4 +1,4 @@
-// Pretty-CLEVR: click an object, choose jumps, and see where the network thinks they lead.
+// Pretty-CLEVR: select an object and a number of jumps; the network predicts the last object.
 
 import { prettyClevr as backend } from "../backend.js";
 import { counted, freshId, h, labelled, s } from "../dom.js";
@@ -14,10 +14,10 @@ const LARGEST_SEED = 2 ** 32 - 1;
 
 export async function create(info, section) {
   const latest = new Latest();
-  const told = verdict();
+  const status = verdict();
   const player = new Player(showStep, 1);
-  const place = h("div", { class: "results" });
-  const scenePlace = h("div", { class: "scene" });
+  const results = h("div", { class: "results" });
+  const sceneArea = h("div", { class: "scene" });
   const jumps = h("input", { type: "range", min: 0, max: MOST_JUMPS, value: 3, oninput: () => ask() });
   const jumpsShown = h("output");
   const truePath = h("input", { type: "checkbox", id: freshId("path"), onchange: drawPath });
@@ -38,19 +38,19 @@ export async function create(info, section) {
       h(
         "div",
         { class: "board" },
-        scenePlace,
-        h("p", { class: "hint" }, "Choose the object to start at. The dashed ring is the start, the solid one the network's answer at the step shown."),
+        sceneArea,
+        h("p", { class: "hint" }, "Select the first object. Dashed ring: start. Solid ring: answer at the step shown."),
       ),
       h(
         "div",
         { class: "side" },
         h("div", { class: "field" }, labelled("Jumps", jumps), jumpsShown),
-        labelled("Name the start by", by),
+        labelled("Describe the start by", by),
         h("p", { class: "check" }, truePath, h("label", { for: truePath.id }, "Show the true path")),
         h("div", { class: "buttons" }, h("button", { type: "button", class: "primary", onclick: surprise }, "Surprise me"), shareButton()),
-        told.element,
+        status.element,
         player.element,
-        place,
+        results,
       ),
     ),
   );
@@ -65,7 +65,7 @@ export async function create(info, section) {
     try {
       await openScene(seed);
     } catch (error) {
-      told.bad("No scene", error.message);
+      status.bad("No scene", error.message);
       return;
     }
     await ask();
@@ -98,10 +98,10 @@ export async function create(info, section) {
         s("title", {}, `${object.colour} ${object.shape}`),
       ),
     );
-    scenePlace.replaceChildren(
+    sceneArea.replaceChildren(
       s("svg", { viewBox: "0 0 100 100", role: "group", "aria-label": "A scene of eight objects" }, startRing, ring, shapes, pathLayer),
     );
-    scenePlace.startRing = startRing;
+    sceneArea.startRing = startRing;
   }
 
   function choose(index) {
@@ -138,7 +138,7 @@ export async function create(info, section) {
 
   function showStep(step) {
     table.mark(step);
-    const name = found.steps[step - 1].guesses[0].answer;
+    const name = found.steps[step - 1].predictions[0].answer;
     const object = scene.objects.find(({ colour, shape }) => colour === name || shape === name);
     ring.setAttribute("visibility", object ? "visible" : "hidden");
     if (object) around(ring, object);
@@ -150,7 +150,7 @@ export async function create(info, section) {
     jumpsShown.textContent = `${count}`;
     player.clear();
     shapes.forEach((shape, index) => shape.setAttribute("aria-pressed", index === start));
-    around(scenePlace.startRing, object);
+    around(sceneArea.startRing, object);
     ring.setAttribute("visibility", "hidden");
     found = null;
     drawPath();
@@ -165,14 +165,14 @@ export async function create(info, section) {
         player.pause();
         player.go(step);
       });
-      place.replaceChildren(table.element);
+      results.replaceChildren(table.element);
       const asking = `${name}, ${counted(count, "jump")}`;
-      if (found.answer === found.truth) told.good(`${asking}: ${found.answer}`, "Right.");
-      else told.bad(`${asking}: ${found.answer}`, `Wrong: it is ${found.truth}.`);
+      if (found.answer === found.truth) status.good(`${asking}: ${found.answer}`, "Right.");
+      else status.bad(`${asking}: ${found.answer}`, `Wrong: it is ${found.truth}.`);
       drawPath();
       player.load(found.steps.length);
     } catch (error) {
-      told.bad("Not answered", error.message);
+      status.bad("Not answered", error.message);
     }
   }
 

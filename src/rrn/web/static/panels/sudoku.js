@@ -1,9 +1,9 @@
-// Sudoku: nine digits in each cell, sized by probability; and who a cell listens to.
+// Sudoku: the probability of each digit in each cell, step by step, and the influence of groups on a cell.
 
 import { sudoku as backend } from "../backend.js";
 import { lineChart } from "../chart.js";
 import { counted, freshId, h, labelled, percent } from "../dom.js";
-import { CELLS, asText, boxOf, clashes, columnOf, disguise, readPuzzle, rowOf } from "../grid.js";
+import { CELLS, EMPTY, asDigits, asText, boxOf, clashes, columnOf, rowOf, symmetricVariant, whereIs } from "../grid.js";
 import { Latest } from "../latest.js";
 import { about, bar, verdict } from "../parts.js";
 import { Player } from "../player.js";
@@ -12,16 +12,19 @@ import { shareButton, writeAddress } from "../share.js";
 const DECIDED = 0.5;
 const VISIBLE = 0.01;
 const STEPS = 128;
-const RESTARTS = 8;
-const REST = 120; // milliseconds that a pointer rests before a cell is asked about
-const GROUPS = ["its own nine digits", "its row", "its column", "its box"]; // in the order of the backend
+const ATTEMPTS = 9;
+const POINTING = 120; // milliseconds before the cell under the pointer is explained
+const LEAST_INFLUENCE = 0.0005; // less is shown as none
+const GROUPS = ["its own digits", "row", "column", "box"]; // in the order of the backend
+const LARGEST = 0.4; // scale of a digit that fills a third of its cell
+const SQUARES = [[0, 0, 3], [0, 0, 2], [1, 0, 2], [0, 1, 2], [1, 1, 2]]; // column, row and size, in thirds of a cell
 
 class Grid {
   constructor({ onedit, onpaste, onenter, onpoint }) {
     this.onedit = onedit;
     this.onenter = onenter;
     this.at = 0;
-    this.givens = Array(CELLS).fill(0);
+    this.givens = EMPTY;
     const hint = freshId("hint");
     this.cells = Array.from({ length: CELLS }, (_, cell) => this.#makeCell(cell, onpoint));
     const rows = Array.from({ length: 9 }, (_, row) =>
@@ -43,7 +46,7 @@ class Grid {
       event.preventDefault();
       onpaste(event.clipboardData.getData("text"));
     });
-    this.hint = h("p", { class: "hint", id: hint }, "Arrows move, digits type, Delete clears, Enter solves. A puzzle of 81 characters can be pasted.");
+    this.hint = h("p", { class: "hint", id: hint }, "Keys: arrows move, digits type, Delete clears, Enter solves. You can paste a puzzle of 81 characters.");
   }
 
   #makeCell(cell, onpoint) {
@@ -55,7 +58,7 @@ class Grid {
         class: `cell r${rowOf(cell)} c${columnOf(cell)}`,
         tabindex: cell ? -1 : 0,
         onfocus: () => {
-          this.#stand(cell);
+          this.#select(cell);
           onpoint(cell);
         },
         onclick: () => element.focus({ preventScroll: true }),
@@ -66,7 +69,7 @@ class Grid {
     return { element, digits };
   }
 
-  #stand(cell) {
+  #select(cell) {
     this.cells[this.at].element.tabIndex = -1;
     this.at = cell;
     this.cells[cell].element.tabIndex = 0;
@@ -98,7 +101,7 @@ class Grid {
     this.onedit(digits);
   }
 
-  // probabilities: 81 × 9, or null to show the givens alone.
+  // probabilities: 81 × 9, or null for the givens alone. Returns the cells that clash.
   show(givens, probabilities) {
     this.givens = givens;
     const shown = givens.map((given, cell) => {
@@ -110,7 +113,7 @@ class Grid {
     this.cells.forEach(({ element, digits }, cell) => {
       const given = givens[cell];
       const chances = given || !probabilities ? digits.map((_, k) => Number(k + 1 === given)) : probabilities[cell];
-      digits.forEach((digit, k) => place(digit, k, chances[k]));
+      drawDigits(digits, chances);
       element.classList.toggle("given", given > 0);
       element.classList.toggle("decided", shown[cell] > 0);
       element.classList.toggle("clash", clashing.has(cell));
@@ -119,36 +122,41 @@ class Grid {
     return clashing;
   }
 
-  // Shades the groups of a cell by how much it heard from them; null takes the shades away.
-  shade(cell, heard) {
-    const most = heard ? Math.max(...heard, 1e-6) : 1;
+  // Shades row, column and box of a cell by their influence on it, from 0 to 1; null removes the shades.
+  shade(cell, influence) {
     this.cells.forEach(({ element }, other) => {
-      const shares = !heard || other === cell ? [] : [
-        rowOf(cell) === rowOf(other) && heard[1],
-        columnOf(cell) === columnOf(other) && heard[2],
-        boxOf(cell) === boxOf(other) && heard[3],
-      ].filter((share) => share !== false);
-      element.classList.toggle("asked", Boolean(heard) && other === cell);
-      element.classList.toggle("heard", shares.length > 0);
-      element.style.setProperty("--heard", shares.length ? (Math.max(...shares) / most).toFixed(3) : 0);
+      const groups = !influence || other === cell ? [] : [
+        rowOf(cell) === rowOf(other) && influence[1],
+        columnOf(cell) === columnOf(other) && influence[2],
+        boxOf(cell) === boxOf(other) && influence[3],
+      ];
+      const most = Math.max(0, ...groups.map(Number));
+      element.classList.toggle("selected", Boolean(influence) && other === cell);
+      element.classList.toggle("influential", most >= LEAST_INFLUENCE);
+      element.style.setProperty("--influence", most.toFixed(4));
     });
   }
 }
 
-// The area of a digit is its probability. From 50 % on it moves to the middle of its cell.
-function place(digit, k, p) {
-  digit.dataset.probability = p;
-  digit.hidden = p < VISIBLE;
-  if (digit.hidden) return;
-  const apart = Math.min(1, 2 - 2 * p);
-  const reach = apart * (33 - 7 * Math.sqrt(p));
-  const x = ((k % 3) - 1) * reach;
-  const y = (Math.floor(k / 3) - 1) * reach;
-  digit.style.transform = `translate(${x.toFixed(2)}cqw, ${y.toFixed(2)}cqh) scale(${Math.sqrt(p).toFixed(4)})`;
+// The area of a digit is its probability, as far as its square allows. Every digit has a third of the cell's width and
+// height; a decided digit takes the largest square without other digits.
+function drawDigits(digits, chances) {
+  const best = chances.indexOf(Math.max(...chances));
+  const others = chances.map((_, k) => k).filter((k) => k !== best && chances[k] >= VISIBLE);
+  const inside = (k, [x, y, size]) => k % 3 >= x && k % 3 < x + size && Math.floor(k / 3) >= y && Math.floor(k / 3) < y + size;
+  const free = chances[best] >= DECIDED && SQUARES.find((square) => !others.some((k) => inside(k, square)));
+  digits.forEach((digit, k) => {
+    digit.dataset.probability = chances[k];
+    digit.hidden = chances[k] < VISIBLE;
+    if (digit.hidden) return;
+    const [x, y, size] = (k === best && free) || [k % 3, Math.floor(k / 3), 1];
+    const middle = (start) => ((100 * (start + size / 2)) / 3 - 50).toFixed(2);
+    const scale = Math.min(Math.sqrt(chances[k]), LARGEST * size).toFixed(4);
+    digit.style.transform = `translate(${middle(x)}cqw, ${middle(y)}cqh) scale(${scale})`;
+  });
 }
 
-const oneDigitEach = (answer) => [...answer].map((digit) => Array.from({ length: 9 }, (_, k) => Number(k + 1 === Number(digit))));
-const whereIs = (cell) => `Row ${rowOf(cell) + 1}, column ${columnOf(cell) + 1}`;
+const certain = (answer) => [...answer].map((digit) => Array.from({ length: 9 }, (_, k) => Number(k + 1 === Number(digit))));
 
 function describe(cell, given, digit, chances, clashing) {
   const clash = clashing ? ", clashes" : "";
@@ -163,49 +171,44 @@ function legend() {
   return h(
     "ul",
     { class: "legend", "aria-label": "Legend" },
-    h("li", {}, sample("", h("b", {}, "7"), h("small", {}, "2")), "size is probability"),
+    h("li", {}, sample("", h("b", {}, "7"), h("small", {}, "2")), "size: probability"),
     h("li", {}, sample("given", "5"), "given"),
-    h("li", {}, sample("clash", "4"), "red is a clash"),
-    h("li", {}, sample("listening"), "point at a cell: who it listens to"),
+    h("li", {}, sample("clash", "4"), "red: clash"),
+    h("li", {}, sample("influence"), "point at a cell: which groups influence it"),
   );
 }
 
 export async function create(info, section) {
   const examples = await backend.examples();
-  const latest = new Latest();
+  const solving = new Latest();
+  const reading = new Latest();
   const asking = new Latest();
-  const told = verdict();
-  let givens = Array(CELLS).fill(0);
+  const status = verdict();
+  let givens = EMPTY;
+  let readText = ""; // the text that the givens were read from
   let found = null;
   let chart = null;
   let clashCount = 0;
   let pointed = null;
-  let resting = null;
+  let pointing = null;
 
   const grid = new Grid({ onedit: (digits) => setPuzzle(digits), onpaste: paste, onenter: solve, onpoint: point });
   const player = new Player(showStep, 0, (step) => (step > found.steps ? "Answer" : `Step ${step} of ${found.steps}`));
-  const chartPlace = h("div", { class: "chart-place" });
-  const listens = h("div", { class: "listens", role: "status", "aria-live": "polite" });
+  const chartArea = h("div", { class: "chart-area" });
+  const influence = h("div", { class: "influence", role: "status", "aria-live": "polite" });
   const text = h("textarea", { class: "cells", rows: 2, spellcheck: "false", autocomplete: "off", maxlength: 1000 });
-  text.addEventListener("input", () => {
-    if (!text.value.trim()) return;
-    try {
-      setPuzzle(readPuzzle(text.value), { keepText: true });
-    } catch {
-      // Half-typed; the Solve button says what is wrong.
-    }
-  });
+  text.addEventListener("input", () => text.value.trim() && read(text.value, () => {}));
   const choice = h("select", {
     onchange: () => {
       if (!choice.value) return;
-      setPuzzle(readPuzzle(choice.value), { keepChoice: true });
+      setPuzzle(asDigits(choice.value), { keepChoice: true });
       solve();
     },
   });
   const solveButton = h("button", { type: "button", class: "primary", onclick: solve }, "Solve");
   const pad = h(
     "div",
-    { class: "pad", role: "group", "aria-label": "Type into the chosen cell" },
+    { class: "pad", role: "group", "aria-label": "Type into the selected cell" },
     Array.from({ length: 9 }, (_, k) => padButton(`${k + 1}`, `Type ${k + 1}`, k + 1)),
     padButton("⌫", "Clear the cell", 0),
   );
@@ -224,16 +227,16 @@ export async function create(info, section) {
           { class: "buttons" },
           solveButton,
           h("button", { type: "button", onclick: surprise }, "Surprise me"),
-          h("button", { type: "button", onclick: () => setPuzzle(Array(CELLS).fill(0)) }, "Clear"),
+          h("button", { type: "button", onclick: () => setPuzzle(EMPTY) }, "Clear"),
           shareButton(),
         ),
-        told.element,
-        listens,
+        status.element,
+        influence,
         labelled("Example", choice),
         labelled("Or type or paste a puzzle", text),
         pad,
         grid.hint,
-        chartPlace,
+        chartArea,
       ),
     ),
   );
@@ -249,152 +252,160 @@ export async function create(info, section) {
     return h("button", { type: "button", "aria-label": name, onclick }, label);
   }
 
-  function setPuzzle(digits, { keepText = false, keepChoice = false } = {}) {
-    latest.drop();
-    givens = digits;
+  // Removes the result, its player and its marks, and cancels requests.
+  function reset() {
+    solving.drop();
+    reading.drop();
     found = null;
     chart = null;
-    chartPlace.replaceChildren();
+    chartArea.replaceChildren();
     player.clear();
-    listen();
+    explain();
     solveButton.disabled = false;
-    if (!keepText) text.value = digits.some(Boolean) ? asText(digits) : "";
-    if (!keepChoice) choice.value = examples.some((example) => example.puzzle === asText(digits)) ? asText(digits) : "";
-    writeAddress(info.task, shared());
-    const wrong = grid.show(givens, null);
-    if (wrong.size) told.bad("Clash", "Two equal digits share a row, a column or a box; they are marked.");
-    else told.clear();
+    status.clear();
+    return grid.show(givens, null);
   }
 
-  function paste(pasted) {
+  function setPuzzle(digits, { keepText = false, keepChoice = false } = {}) {
+    givens = digits;
+    if (!keepText) text.value = digits.some(Boolean) ? asText(digits) : "";
+    if (!keepChoice) choice.value = examples.some((example) => example.puzzle === asText(digits)) ? asText(digits) : "";
+    readText = text.value;
+    writeAddress(info.task, shared());
+    if (reset().size) status.bad("Clash", "Two equal digits share a row, a column or a box; they are marked.");
+  }
+
+  // Whether a text is a puzzle, which is then shown; otherwise `refuse` gets the reason.
+  async function read(typed, refuse) {
+    let answer;
     try {
-      setPuzzle(readPuzzle(pasted));
-      solve();
+      answer = await reading.run((signal) => backend.read({ text: typed }, signal));
     } catch (error) {
-      told.bad("Not a puzzle", error.message);
+      answer = { puzzle: null, message: error.message };
+    }
+    if (answer?.puzzle) setPuzzle(asDigits(answer.puzzle), { keepText: true });
+    else if (answer) refuse(answer.message);
+    return Boolean(answer?.puzzle);
+  }
+
+  function refuse(message) {
+    setPuzzle(EMPTY, { keepText: true });
+    readText = null;
+    status.bad("Not a puzzle", message);
+  }
+
+  async function paste(pasted) {
+    text.value = pasted;
+    reset();
+    if (await read(pasted, refuse)) {
+      text.value = readText = asText(givens);
+      solve();
     }
   }
 
   function surprise() {
     const solvable = examples.filter((example) => example.solvable);
-    setPuzzle(disguise(readPuzzle(solvable[Math.floor(Math.random() * solvable.length)].puzzle)));
+    setPuzzle(symmetricVariant(asDigits(solvable[Math.floor(Math.random() * solvable.length)].puzzle)));
     solve();
   }
 
   function showStep(step) {
     const answered = step > found.steps;
-    const shown = answered ? oneDigitEach(found.answer) : step ? found.probabilities[step - 1] : null;
+    const shown = answered ? certain(found.answer) : step ? found.probabilities[step - 1] : null;
     clashCount = grid.show(givens, shown).size;
     chart.mark(Math.min(step, found.steps));
-    if (answered) sayHow();
-    listen();
+    if (answered) showResult();
+    explain();
   }
 
   function point(cell) {
-    clearTimeout(resting);
+    clearTimeout(pointing);
     pointed = cell;
-    resting = setTimeout(listen, REST);
+    pointing = setTimeout(explain, POINTING);
   }
 
-  // Says who the cell pointed at listens to at the step shown.
-  async function listen() {
+  // Shows which groups influence the cell under the pointer in the step shown.
+  async function explain() {
     const cell = pointed;
     const step = found ? Math.min(player.step, found.steps) : 0;
-    if (cell === null || !step) {
-      asking.drop();
-      grid.shade(null, null);
-      listens.replaceChildren();
-      return;
-    }
-    if (givens[cell]) {
-      grid.shade(cell, [0, 0, 0, 0]);
-      listens.replaceChildren(h("p", {}, `${whereIs(cell)} is given: it tells the others and listens to nobody.`));
-      return;
-    }
-    if (found.starts > 1) {
-      grid.shade(null, null);
-      listens.replaceChildren(h("p", {}, "Who listened to whom is shown for puzzles that the first start solves."));
-      return;
-    }
+    const note = (sentence, shades = null) => {
+      grid.shade(shades && cell, shades);
+      influence.replaceChildren(...(sentence ? [h("p", {}, sentence)] : []));
+    };
+    asking.drop();
+    if (cell === null || !step) return note("");
+    if (givens[cell]) return note(`${whereIs(cell)} is given: no group influences it.`, [0, 0, 0, 0]);
+    if (found.attempts > 1) return note("Influence is shown for puzzles that the first attempt solves.");
     try {
-      const answer = await asking.run((signal) => backend.heard({ puzzle: asText(givens), step }, signal));
+      const answer = await asking.run((signal) => backend.influence({ puzzle: asText(givens), step }, signal));
       if (!answer || pointed !== cell) return;
-      const heard = answer.heard[cell];
-      const order = heard.map((_, group) => group).sort((a, b) => heard[b] - heard[a]);
+      const shares = answer.influence[cell];
+      const order = shares.map((_, group) => group).sort((a, b) => shares[b] - shares[a]);
       const chances = found.probabilities[step - 1][cell];
       const most = Math.max(...chances);
-      grid.shade(cell, heard);
-      listens.replaceChildren(
-        h("p", {}, h("strong", {}, `${whereIs(cell)}, step ${step}: ${chances.indexOf(most) + 1} at ${percent(most)}.`), " How far that belief would be another without what it just heard from"),
-        h("ul", {}, order.map((group) => h("li", {}, h("span", {}, GROUPS[group]), bar(heard[group]), percent(heard[group])))),
+      const now = h("strong", {}, `${whereIs(cell)}, step ${step}: ${chances.indexOf(most) + 1} at ${percent(most)}.`);
+      grid.shade(cell, shares);
+      if (shares[order[0]] < LEAST_INFLUENCE) {
+        influence.replaceChildren(h("p", {}, now, " No group influences this cell in this step."));
+        return;
+      }
+      influence.replaceChildren(
+        h("p", {}, now, " Which groups influence this cell? Change of its probabilities without the messages of:"),
+        h("ul", {}, order.map((group) => h("li", {}, h("span", {}, GROUPS[group]), bar(shares[group]), percent(shares[group])))),
       );
     } catch (error) {
-      listens.replaceChildren(h("p", {}, error.message));
+      note(error.message);
     }
   }
 
-  function sayHow() {
-    const failed = found.starts === 2 ? "the first" : `the ${found.starts - 1} before it`;
-    const start = found.starts > 1 ? ` of start ${found.starts}; ${failed} failed` : "";
+  function showResult() {
     if (found.solved) {
-      const guessed = found.handed_over ? " A wider network, which guesses, was asked." : "";
-      told.good("Solved", `In ${counted(found.steps, "step")}${start}.${guessed} Every row, column and box holds each digit once.`);
+      const attempt = found.attempts > 1 ? ` of attempt ${found.attempts}` : "";
+      const network = found.fallback ? " The larger network was used." : "";
+      status.good("Solved", `In ${counted(found.steps, "step")}${attempt}.${network} Every row, column and box holds each digit once.`);
       return;
     }
     const marked = clashCount ? ` ${clashCount} cells clash; they are marked.` : "";
-    if (found.status === "no solution") {
-      told.bad("No solution", `${found.reason} This is how far the network came.${marked}`);
-      return;
-    }
-    const tried = found.starts > 1 ? `${found.starts} starts of ${STEPS} steps` : `${STEPS} steps`;
-    told.bad("Not solved", `After ${tried} the grid still breaks a rule. ${found.reason}${marked}`);
+    if (found.status === "impossible") status.bad("No solution", `${found.message} The grid shows the last step.${marked}`);
+    else status.bad("Not solved", `${counted(found.attempts, "attempt")} of ${STEPS} steps failed. ${found.message}${marked}`);
   }
 
   async function solve() {
-    latest.drop();
-    try {
-      if (text.value.trim()) {
-        const digits = readPuzzle(text.value);
-        if (asText(digits) !== asText(givens)) setPuzzle(digits);
-      }
-    } catch (error) {
-      told.bad("Not a puzzle", error.message);
-      return;
-    }
+    reset();
+    if (text.value.trim() && text.value !== readText && !(await read(text.value, refuse))) return;
     if (!givens.some(Boolean)) {
-      told.plain("The grid is empty", "Type or paste a puzzle, or choose an example.");
+      status.plain("The grid is empty", "Type or paste a puzzle, or choose an example.");
       return;
     }
-    player.clear();
     solveButton.disabled = true;
-    told.plain("Thinking …");
+    status.plain("Running …");
     bringIntoView();
     try {
-      const asked = { puzzles: [asText(givens)], steps: STEPS, restarts: RESTARTS };
-      const result = await latest.run((signal) => backend.solve(asked, signal));
+      const asked = { puzzles: [asText(givens)], steps: STEPS, attempts: ATTEMPTS };
+      const result = await solving.run((signal) => backend.solve(asked, signal));
       if (!result) return;
       show(result.puzzles[0]);
     } catch (error) {
-      told.bad("Not solved", error.message);
+      status.bad("Not solved", error.message);
     }
     solveButton.disabled = false;
   }
 
-  function show(outcome) {
-    if (outcome.status === "already solved") {
-      told.good("Already solved", outcome.reason);
+  function show(result) {
+    if (result.status === "already solved") {
+      status.good("Already solved", result.message);
       return;
     }
-    found = outcome;
+    found = result;
     const given = givens.filter(Boolean).length;
     const values = [given, ...found.decided];
-    const label = `Cells decided against steps: ${given} before the first step, ${values.at(-1)} after step ${found.steps}.`;
+    const label = `Decided cells by step: ${given} before the first step, ${values.at(-1)} after step ${found.steps}.`;
     chart = lineChart(values, CELLS, label, "steps", (step) => {
       player.pause();
       player.go(step);
     });
-    chartPlace.replaceChildren(h("h2", {}, "Cells decided"), chart.element);
-    told.plain("Thinking …", "The network's steps are being shown.");
+    chartArea.replaceChildren(h("h2", {}, "Decided cells"), chart.element);
+    status.plain("Running …", "The player shows the steps of the network.");
     player.load(found.steps + 1);
     bringIntoView();
   }
@@ -414,12 +425,12 @@ export async function create(info, section) {
       const puzzle = input.get("puzzle");
       if (puzzle === null) {
         if (givens.some(Boolean)) return;
-        setPuzzle(readPuzzle(examples[0].puzzle));
+        setPuzzle(asDigits(examples[0].puzzle));
         solve();
         return;
       }
       if (puzzle === asText(givens) && found) return;
-      paste(puzzle);
+      await paste(puzzle);
     },
   };
 }
