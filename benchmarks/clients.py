@@ -1,5 +1,5 @@
-"""Clients that behave badly, against ``rrn serve`` in a process of its own, with the deadlines it has: some ask and
-leave, some do not read their answer, some never finish asking, and some do all that while the server is told to end."""
+"""Misbehaving clients against a process of ``rrn serve``: clients that disconnect, do not read, or do not finish their
+request; also while the server stops; and clients of one address that ask for everything."""
 
 import contextlib
 import http.client
@@ -22,10 +22,10 @@ from rrn.web.panels.sudoku import IMPOSSIBLE
 from rrn.web.server import GRACE_SECONDS
 
 TICKS = os.sysconf("SC_CLK_TCK")
-LONG = {"puzzles": ["." * 81], "steps": 256, "restarts": 8, "probabilities": False}
-"""Some seconds of work."""
+LONG = {"puzzles": ["." * 81], "steps": 256, "attempts": 9, "probabilities": False}
+"""Seconds of work."""
 LARGE = {"puzzles": [IMPOSSIBLE] * 16, "steps": 128}
-"""Some megabytes of answer."""
+"""A response of megabytes."""
 SMALL = {"puzzles": [EXAMPLES[0]], "probabilities": False}
 HEAD = ("POST /api/sudoku/solve HTTP/1.1", "Host: localhost", "Content-Type: application/json")
 IDLE = (
@@ -34,34 +34,37 @@ IDLE = (
     b"GET / HTTP/1.1\r\nHost: localhost\r\n",
     "\r\n".join([*HEAD, "Content-Length: 99", "", "{"]).encode(),
 )
-"""Beginnings of requests that nothing follows."""
+"""Unfinished requests."""
 SLACK = 10.0
-"""Seconds that a deadline may be late on a busy machine."""
+"""Allowed delay of a deadline on a busy machine, in seconds."""
 ANSWERED_SECONDS = 300.0
-"""All are answered, or begun to be, by then."""
+"""Deadline for the begin of every response."""
 DROPPED_SECONDS = 1.0
-"""Processor time that a request may cost whose client has left."""
+"""Limit of the processor time of a request whose client disconnected."""
 GROWTH = 1.15
-"""Memory after clients that do not read, as a multiple of that before."""
+"""Limit of the memory after clients that do not read, relative to that before."""
 
 
 @dataclass
 class Served:
-    """A server: its process and where it listens."""
+    """A server process and its port."""
 
     process: "subprocess.Popen[str]"
     port: int
 
-    def connect(self) -> socket.socket:
+    def connect(self, source: str = "127.0.0.1") -> socket.socket:
         connection = socket.socket()
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # before it connects: answers do not fit
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # set before connecting: responses do not fit
         connection.settimeout(ANSWERED_SECONDS)
+        connection.bind((source, 0))
         connection.connect(("127.0.0.1", self.port))
         return connection
 
-    def ask(self, body: dict[str, Any]) -> int:
-        """The status of an answer to a client that waits and reads."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWERED_SECONDS)
+    def ask(self, body: dict[str, Any], source: str = "127.0.0.1") -> int:
+        """The status of the response to a client that reads it."""
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self.port, timeout=ANSWERED_SECONDS, source_address=(source, 0)
+        )
         with contextlib.closing(connection):
             connection.request("POST", "/api/sudoku/solve", json.dumps(body), {"content-type": "application/json"})
             response = connection.getresponse()
@@ -98,7 +101,7 @@ def request(body: dict[str, Any]) -> bytes:
 
 
 def closed(connection: socket.socket, until: float) -> bool:
-    """Whether the server has ended a connection by then, of which what has come is not read before."""
+    """Whether the server closes a connection before the time ``until``."""
     try:
         while True:
             connection.settimeout(max(until - time.monotonic(), 0.1))
@@ -111,8 +114,9 @@ def closed(connection: socket.socket, until: float) -> bool:
 
 
 def drop(served: Served, clients: int, wave: int = 12) -> tuple[dict[str, Any], list[str]]:
-    """Clients that ask for seconds of work and leave; after each wave somebody asks who stays. Beside what they cost
-    stands what one costs who waits for all of it."""
+    """Clients that ask for seconds of work and disconnect; after each wave another client asks and reads.
+
+    The result contains the processor time of a whole request and of a dropped one."""
     before = served.cpu_seconds()
     served.ask(LONG)
     whole, losses, cost = served.cpu_seconds() - before, [], 0.0
@@ -128,15 +132,15 @@ def drop(served: Served, clients: int, wave: int = 12) -> tuple[dict[str, Any], 
         spent = served.cpu_seconds() - before
         cost += spent
         if status != 200:
-            losses.append(f"drop: who stayed was answered {status}")
+            losses.append(f"drop: another client got {status}")
         if spent > len(leaving) * DROPPED_SECONDS:
-            losses.append(f"drop: {len(leaving)} who left cost {spent:.1f} seconds")
+            losses.append(f"drop: {len(leaving)} dropped requests took {spent:.1f} seconds")
     seconds = {"whole": round(whole, 2), "dropped": round(cost / clients, 3)}
     return {"trials": clients, "processor_seconds_each": seconds}, losses
 
 
 def idle(served: Served, clients: int) -> tuple[dict[str, Any], list[str]]:
-    """Clients that begin to ask, and do not go on."""
+    """Clients that do not finish their request."""
     asking = [served.connect() for _ in range(clients)]
     for number, connection in enumerate(asking):
         connection.sendall(IDLE[number % len(IDLE)])
@@ -144,13 +148,14 @@ def idle(served: Served, clients: int) -> tuple[dict[str, Any], list[str]]:
     status = served.ask(SMALL)
     until = begun + max(limits.IDLE_SECONDS, limits.BODY_SECONDS) + SLACK
     losses = ["idle: still open" for connection in asking if not closed(connection, until)]
-    losses += [f"idle: who asked was answered {status}"] if status != 200 else []
+    losses += [f"idle: another client got {status}"] if status != 200 else []
     return {"trials": clients, "last_closed_after_seconds": round(time.monotonic() - begun, 1)}, losses
 
 
 def slow(served: Served, clients: int) -> tuple[dict[str, Any], list[str]]:
-    """Clients that do not read their answers, which are thrown away in the end. A server keeps the memory that it has
-    needed for one such answer, so one is read before."""
+    """Clients that do not read their responses, which the server discards.
+
+    The server keeps the memory of one such response, so one is read before the measurement."""
     statuses = [served.ask(LARGE)]
     before = served.memory()
     reading = [served.connect() for _ in range(clients)]
@@ -161,17 +166,17 @@ def slow(served: Served, clients: int) -> tuple[dict[str, Any], list[str]]:
     while any(_unanswered(connection) for connection in reading) and time.monotonic() - begun < ANSWERED_SECONDS:
         time.sleep(0.5)
     time.sleep(limits.SEND_SECONDS + SLACK)
-    losses = ["slow readers: the answer is still there" for connection in reading if not _cut(connection)]
+    losses = ["slow readers: the response was not discarded" for connection in reading if not _cut(connection)]
     statuses.append(served.ask(SMALL))
     after = served.memory()
-    losses += [f"slow readers: who read was answered {status}" for status in statuses if status != 200]
+    losses += [f"slow readers: another client got {status}" for status in statuses if status != 200]
     if after > before * GROWTH:
         losses.append(f"slow readers: {before:.0f} MB before, {after:.0f} MB after")
     return {"trials": clients, "memory_mb": {"before": round(before), "after": round(after)}}, losses
 
 
 def _unanswered(connection: socket.socket) -> bool:
-    """Whether nothing has come yet for a client."""
+    """Whether no byte has arrived for a client."""
     connection.setblocking(False)
     try:
         return not connection.recv(1, socket.MSG_PEEK)
@@ -182,7 +187,7 @@ def _unanswered(connection: socket.socket) -> bool:
 
 
 def _cut(connection: socket.socket) -> bool:
-    """Whether an answer was begun, and thrown away before all of it was sent."""
+    """Whether a response was begun, and discarded before all of it was sent."""
     connection.settimeout(SLACK)
     content = b""
     try:
@@ -197,8 +202,37 @@ def _cut(connection: socket.socket) -> bool:
     return head.startswith(b"HTTP/1.1 200") and length is not None and len(body) < int(length[1])
 
 
+def starve(served: Served, requests: int) -> tuple[dict[str, Any], list[str]]:
+    """One address asks for much work; a small request of another must wait for at most two of its requests."""
+    begun = time.monotonic()
+    served.ask(LONG)
+    one = time.monotonic() - begun
+    asking = [served.connect() for _ in range(requests)]
+    for connection in asking:
+        connection.sendall(request(LONG))
+    time.sleep(0.5)
+    begun = time.monotonic()
+    status = served.ask(SMALL, "127.0.0.2")
+    waited = time.monotonic() - begun
+    for connection in asking:
+        connection.close()
+    losses = [f"starve: another address got {status}"] if status != 200 else []
+    if waited > 2 * one + SLACK:
+        losses.append(f"starve: another address waited {waited:.1f} s; one request takes {one:.1f} s")
+    return {"trials": requests, "seconds": {"one_request": round(one, 1), "other_address": round(waited, 1)}}, losses
+
+
+def crowd(served: Served, connections: int) -> tuple[dict[str, Any], list[str]]:
+    """One address opens many connections; another is still answered."""
+    opened = [served.connect() for _ in range(connections)]
+    status = served.ask(SMALL, "127.0.0.2")
+    for connection in opened:
+        connection.close()
+    return {"trials": connections}, [f"crowd: another address got {status}"] if status != 200 else []
+
+
 def terminate(trials: int) -> tuple[dict[str, Any], list[str]]:
-    """SIGTERM while clients work, do not read, and stay."""
+    """SIGTERM while clients wait, do not read, and stay connected."""
     losses, slowest = [], 0.0
     for _ in range(trials):
         with serve() as served:
@@ -214,11 +248,11 @@ def terminate(trials: int) -> tuple[dict[str, Any], list[str]]:
             slowest = max(slowest, took)
             assert served.process.stderr is not None
             served.process.kill()
-            said = served.process.stderr.read()
+            printed = served.process.stderr.read()
             if took > 10:
                 losses.append(f"SIGTERM: it took {took:.1f} seconds")
-            if "Traceback" in said:
-                losses.append(f"SIGTERM: {said[-300:]!r}")
+            if "Traceback" in printed:
+                losses.append(f"SIGTERM: {printed[-300:]!r}")
             for connection in staying:
                 connection.close()
     return {"trials": trials, "slowest_seconds": round(slowest, 1), "answers_get_seconds": GRACE_SECONDS}, losses

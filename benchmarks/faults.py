@@ -83,6 +83,8 @@ def badly_behaved(options: Options, _: Path) -> dict[str, Row]:
             "clients that leave": clients.drop(served, options.clients),
             "clients that never finish asking": clients.idle(served, options.clients),
             "clients that do not read": clients.slow(served, max(options.clients // 5, 1)),
+            "one address with many requests": clients.starve(served, 24),
+            "one address with many connections": clients.crowd(served, 600),
         }
     return rows | {"SIGTERM with such clients": clients.terminate(max(options.clients // 10, 1))}
 

@@ -1,5 +1,4 @@
-"""Requests of all kinds, made from the API's own description and from what people might type: nothing gives a 500, and
-every response is as described."""
+"""Random requests from the OpenAPI description and from typical input. Every response must be as described."""
 
 import json
 from collections.abc import Callable
@@ -20,20 +19,36 @@ from starlette.testclient import TestClient
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 SECONDS = 300
-"""A request may take so long on a busy machine."""
+"""Time limit of a request on a busy machine."""
 HOST = "testserver"
-"""The name that the application is called by, among its ``hosts``."""
+"""Host name of the requests, one of the application's ``hosts``."""
 
 PUZZLES = st.text("0123456789._ |-+\nx²\ud800", min_size=79, max_size=85) | st.text(
     "." * 30 + "123456789", min_size=81, max_size=81
 )
+PUZZLES |= st.integers(1, 1000).map(lambda depth: "[" * depth)
 NAMES = st.sampled_from(["Ann", "Bob", "Cleo", "É", "_", "ann"])
 NUMBERS = st.sampled_from(["0", "7", "99", "100", "-3", "٣", "9" * 30])
 FACTS = st.builds("{} is {}".format, NAMES, NUMBERS) | st.builds(
     "{} is {} {} than {}".format, NAMES, NUMBERS, st.sampled_from(["older", "younger", "wiser"]), NAMES
 )
 WORDS = st.sampled_from(
-    ["Mary", "went", "to", "the", "kitchen", "Where", "is", "?", ".", "milk,football", "\x00", "\u2028"]
+    [
+        "Mary",
+        "went",
+        "rushe\u017f",
+        "p\u0131cks",
+        "to",
+        "the",
+        "kitchen",
+        "Where",
+        "is",
+        "?",
+        ".",
+        "milk,football",
+        "\x00",
+        "\u2028",
+    ]
 )
 TYPED = {
     "/api/sudoku/solve": st.fixed_dictionaries(
@@ -55,12 +70,13 @@ TYPED = {
         st.lists(WORDS, max_size=6),
     ),
 }
-"""What people might type, by where it is sent."""
+"""Typical input by path."""
 
 
 def attack(app: FastAPI, cases: int, seed: int = 0) -> tuple[dict[str, int], list[str]]:
-    """Try so many cases of each operation, good ones and bad ones, and of what is typed. Returns how many requests were
-    made to each, and what went wrong."""
+    """Send ``cases`` valid and invalid requests to each operation, and typical input.
+
+    Returns the number of requests by operation, and the failures."""
     tried: dict[str, int] = {}
     losses: list[str] = []
 
@@ -68,7 +84,7 @@ def attack(app: FastAPI, cases: int, seed: int = 0) -> tuple[dict[str, int], lis
         tried[label] = tried.get(label, 0) + 1
         try:
             ask()
-        except BaseException as error:  # also the group of all that one response has wrong
+        except BaseException as error:  # including exception groups
             if isinstance(error, KeyboardInterrupt):
                 raise
             losses.append(f"{label}: {error!r:.300}")

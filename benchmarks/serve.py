@@ -1,9 +1,9 @@
 """The server under load: ``python -m benchmarks.serve`` writes results/serve.json. Loopback only, under two minutes.
 
-Starts ``rrn serve`` in a process of its own, times its start and the first solve, then lets 32 clients ask for
-generated puzzles for 30 seconds. Then the same again on a new server, where one client in four leaves again and again
-before it is answered: what counts there is that the others notice nothing. 429 counts apart; any other error, or memory
-that grows, ends the run with an error code.
+Starts ``rrn serve`` as a process and times its start and the first solved puzzle. Then 32 clients request generated
+puzzles for 30 seconds. The second part repeats this with a new server, where one client in four disconnects before its
+response; the others must not be affected. Status 429 is counted separately. The exit code is 1 after any other error
+or if memory grows.
 """
 
 import http.client
@@ -32,10 +32,10 @@ from rrn.tasks.sudoku.grid import grid_to_line
 
 OUT = Path(__file__).parent.parent / "results" / "serve.json"
 DROPPING = 4
-"""One client in so many drops its connections, after at most so long:"""
+"""One client in this many disconnects, after at most `LEAVE_SECONDS`."""
 LEAVE_SECONDS = 0.3
 GROWTH = 1.15
-"""The resident memory at the end may be this much of that after a third of the time."""
+"""Limit of the resident memory at the end, relative to that after a third of the time."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Options:
     """Puzzles per request."""
     seed: int = 0
     only_dropping: bool = False
-    """Only the second part, which measures no time, so that it can run beside other work."""
+    """Run only the second part, which measures no times, so that other programs may run meanwhile."""
     out: Path = OUT
 
 
@@ -85,10 +85,10 @@ def measure(options: Options) -> dict[str, Any]:
     ) as server:
         try:
             assert server.stderr is not None
-            said = server.stderr.readline()
+            line = server.stderr.readline()
             started = time.monotonic() - begun
-            port = int(re.findall(r":(\d+) after", said)[0])
-            first, answer = _timed(port, {"puzzles": [fewest], "restarts": 8})
+            port = int(re.findall(r":(\d+) after", line)[0])
+            first, answer = _timed(port, {"puzzles": [fewest], "attempts": 9})
             before = time.monotonic()
             tally, memory = _load(options, port, server.pid, lines)
             took = time.monotonic() - before
@@ -98,7 +98,7 @@ def measure(options: Options) -> dict[str, Any]:
     return {
         "command": "python -m benchmarks.serve",
         "about": f"{options.clients} clients for {options.seconds:g} s, {options.puzzles} generated per "
-        "request (no givens to spare), one start of 128 steps at most, without probabilities",
+        "request (minimal givens), one attempt of at most 128 steps, without probabilities",
         "start_seconds": round(started, 2),
         "first_solve": {"givens": 81 - fewest.count("."), "seconds": round(first, 3), "solved": answer["solved"]},
         "requests": len(tally.seconds),
@@ -125,7 +125,7 @@ def measure_dropping(options: Options) -> dict[str, Any]:
     return {
         "command": "python -m benchmarks.serve --only-dropping",
         "about": f"{options.clients} clients for {options.seconds:g} s, one in {DROPPING} of which asks for seconds of "
-        "work and leaves within 0.3 s, again and again; no figure of time, as other work may run beside it",
+        "work and disconnects within 0.3 s, repeatedly; no times are measured",
         "dropped": tally.dropped,
         "requests_of_the_others": len(tally.seconds) + tally.busy,
         "answered": len(tally.seconds),
@@ -149,7 +149,7 @@ def _flat(memory: list[float]) -> dict[str, Any]:
 def _load(
     options: Options, port: int, pid: int, lines: list[str], dropping: int | None = None
 ) -> tuple[Tally, list[float]]:
-    """One in ``dropping`` clients leaves again and again."""
+    """Run the clients; one in ``dropping`` disconnects repeatedly. Returns the tally and the memory by time."""
     tally, lock, until = Tally(), threading.Lock(), time.monotonic() + options.seconds
 
     def client(number: int) -> None:
@@ -180,7 +180,7 @@ def _load(
                 time.sleep(0.2)
 
     def reader() -> None:
-        """Opens the page again and again meanwhile."""
+        """Opens the page repeatedly meanwhile."""
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         while time.monotonic() < until:
             begun = time.monotonic()
