@@ -17,7 +17,7 @@ from tests.web.conftest import LiveServer
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.web import limits, server
 from rrn.web.app import create_app
-from rrn.web.pool import Pool
+from rrn.web.pool import CLIENT_ADDRESS, Pool
 
 STORY = "Ann is 20. Ann is 4 years older than Bob. How old is Bob?"
 SOLVE = {"puzzles": ["." * 81], "steps": 256, "attempts": 9, "probabilities": False}
@@ -184,6 +184,25 @@ def test_addresses_take_turns_in_the_queue(weights: dict[str, Path | str]) -> No
     assert sorted(order) == ["10.0.0.1"] * 8 + ["10.0.0.2"] * 2
     last = max(position for position, address in enumerate(order) if address == "10.0.0.2")
     assert last <= 4, order  # 3 if the responses arrive in order
+
+
+def test_a_new_address_comes_before_the_address_served_last() -> None:
+    pool, order = Pool(1, 8), []
+
+    def submit(address: str, event: threading.Event) -> Any:
+        CLIENT_ADDRESS.set(address)
+        return pool.submit(lambda: (event.wait(10), order.append(address)))
+
+    first, done = threading.Event(), threading.Event()
+    done.set()
+    calls = [submit("a", first), submit("a", done)]
+    wait_until(calls[0].running)
+    calls += [submit("b", done), submit("a", done), submit("c", done)]
+    first.set()
+    for call in calls:
+        call.result(10)
+    CLIENT_ADDRESS.set("")
+    assert order == ["a", "b", "a", "c", "a"]
 
 
 def test_closing_the_pool_cancels_waiting_calls() -> None:

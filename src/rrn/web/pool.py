@@ -40,7 +40,9 @@ class Pool:
         self._set_torch_threads = torch.set_num_threads  # each worker computes on one thread
         self._threads = ThreadPoolExecutor(workers, "network", initializer=self._set_torch_threads, initargs=(1,))
         self._queues: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
-        """Waiting calls of each address; the address whose turn is next comes first."""
+        """Waiting calls of each address; the address that has waited longest for its turn comes first."""
+        self._served: deque[str] = deque(maxlen=workers)
+        """The addresses served last; others come first."""
         self._closed = False
         self._lock = threading.Lock()
         self._current = threading.local()
@@ -83,7 +85,9 @@ class Pool:
         with self._lock:
             if not self._queues:
                 return
-            address = next(iter(self._queues))
+            first = next(iter(self._queues))
+            address = next((each for each in self._queues if each not in self._served), first)
+            self._served.append(address)
             queue = self._queues.pop(address)
             future, call = queue.popleft()
             if queue:
