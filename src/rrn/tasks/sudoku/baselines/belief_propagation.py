@@ -6,22 +6,20 @@ how many puzzles are solved.
 """
 
 from functools import cache
-from itertools import combinations
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rrn._compat import COMPILED, compiled
+from rrn._compat import compiled
 from rrn.nn.updates import State, normal_like
 from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU, FactorGraph, fill_most_probable, given_digits
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.experiment import Batch
 
 NEVER = float("-inf")
-UNITS_AT_A_TIME = 512
 SINKHORN_ROUNDS = 3
 SAFE = -700.0
 """Products with a logarithm above this are computed in double precision, without logarithms."""
@@ -36,14 +34,14 @@ def all_different(incoming: Tensor, underflow: float = NEVER) -> Tensor:
     cells, of the product of their messages. Partial sums over the sets of digits used by the first cells, and by the
     last, take 2304 · 3 products instead of 9! · 8. Units may have fewer cells than digits.
 
-    Numbers with a logarithm below ``underflow`` become 0, as in arithmetic of that range.
+    Numbers with a logarithm below ``underflow`` become 0, as in arithmetic of that range. The sums run on the CPU,
+    without gradients; without numba they are slow.
     """
-    if COMPILED and not incoming.requires_grad and incoming.device.type == "cpu":
-        outgoing = np.empty(incoming.shape)
-        _all_different(incoming.double().contiguous().numpy(), outgoing, _sizes(incoming.shape[2]), underflow)
-        return torch.from_numpy(outgoing).to(incoming.dtype)
-    parts = [_all_different_in_torch(part, underflow) for part in incoming.split(UNITS_AT_A_TIME)]
-    return torch.cat(parts)
+    outgoing = np.empty(incoming.shape)
+    messages = incoming.detach().double().cpu().contiguous().numpy()
+    with np.errstate(divide="ignore"):
+        _all_different(messages, outgoing, _sizes(incoming.shape[2]), underflow)
+    return torch.from_numpy(outgoing).to(incoming)
 
 
 @cache
@@ -148,63 +146,6 @@ def _with_logarithms(
     for cell in range(cells):
         for digit in range(digits):
             outgoing[cell, digit] = _log_sum(ways[cell, digit], counts[cell, digit])
-
-
-class _Turn(NamedTuple):
-    """Sets of digits before and after one cell, as indices into the lists of sets of these sizes.
-
-    Attributes:
-        smaller, taken: (sets after, size + 1) the set before, and the added digit.
-        larger, added: (sets before, digits - size) the set after, and the added digit.
-        without, grown: (digits, sets) the sets before without a digit, and the same sets with it.
-    """
-
-    smaller: Tensor
-    taken: Tensor
-    larger: Tensor
-    added: Tensor
-    without: Tensor
-    grown: Tensor
-
-
-@cache
-def _turns(cells: int, digits: int) -> tuple[_Turn, ...]:
-    every = range(digits)
-    turns = []
-    for size in range(cells):
-        now, then = list(combinations(every, size)), list(combinations(every, size + 1))
-        at, into = {s: i for i, s in enumerate(now)}, {s: i for i, s in enumerate(then)}
-
-        def grow(s: tuple[int, ...], digit: int, into: dict[tuple[int, ...], int] = into) -> int:
-            return into[tuple(sorted((*s, digit)))]
-
-        tables = (
-            [[at[tuple(d for d in s if d != digit)] for digit in s] for s in then],
-            [list(s) for s in then],
-            [[grow(s, digit) for digit in every if digit not in s] for s in now],
-            [[digit for digit in every if digit not in s] for s in now],
-            [[at[s] for s in now if digit not in s] for digit in every],
-            [[grow(s, digit) for s in now if digit not in s] for digit in every],
-        )
-        turns.append(_Turn(*map(torch.tensor, tables)))
-    return tuple(turns)
-
-
-def _all_different_in_torch(incoming: Tensor, underflow: float) -> Tensor:
-    def product(a: Tensor, b: Tensor) -> Tensor:
-        return (a + b).masked_fill(a + b <= underflow, NEVER)
-
-    turns = _turns(*incoming.shape[1:])
-    messages = incoming.unbind(1)
-    before = [incoming.new_zeros(len(incoming), 1)]
-    for turn, q in zip(turns[:-1], messages[:-1], strict=True):
-        before.append(product(before[-1][:, turn.smaller], q[:, turn.taken]).logsumexp(-1))
-    after = incoming.new_zeros(len(incoming), len(turns[-1].smaller))
-    outgoing = []
-    for turn, q, used in zip(reversed(turns), reversed(messages), reversed(before), strict=True):
-        outgoing.append(product(used[:, turn.without], after[:, turn.grown]).logsumexp(-1))
-        after = product(after[:, turn.larger], q[:, turn.added]).logsumexp(-1)
-    return torch.stack(outgoing[::-1], dim=1)
 
 
 def normalised(messages: Tensor) -> Tensor:
