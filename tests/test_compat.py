@@ -237,6 +237,24 @@ def test_no_other_file_uses_private_apis() -> None:
     assert [use for path in others for use in private_uses(path)] == []
 
 
+def test_every_private_attribute_is_defined_in_the_package() -> None:
+    """Else it is one of another library, on an object of it."""
+    trees = {path: ast.parse(path.read_text()) for path in SOURCE.rglob("*.py") if path.name != "_compat.py"}
+    nodes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
+    defined = {
+        node.name for _, node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    defined |= {node.id for _, node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    attributes = [
+        (path, node)
+        for path, node in nodes
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
+    ]
+    defined |= {node.attr for _, node in attributes if isinstance(node.ctx, ast.Store)}
+    unknown = [(path.name, node.attr) for path, node in attributes if node.attr not in {*defined, *STANDARD}]
+    assert unknown == []
+
+
 def load(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None

@@ -96,7 +96,8 @@ def build_with_weights(build: Callable[[], Built], folder: Path) -> Built:
     with blaming(f"{folder / CONFIG}: not the settings of a network"), torch.device("meta"):
         sketch = build()
     _compare_shapes(sketch, folder / WEIGHTS)
-    network = build()
+    with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then replaced
+        network = build()
     with blaming(f"{folder / WEIGHTS}: not the weights of this network"):
         network.load_state_dict(read_weights(folder))
     return network.eval()
