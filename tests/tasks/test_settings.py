@@ -19,7 +19,7 @@ Call = Callable[..., tuple[int, str, str]]
     ("name", "flag"),
     [
         ("ages", "--dropout"),
-        ("ages-answers", "--facts-loss"),
+        ("ages-answers", "--layers"),
         ("ages-paper", "--message-width"),
         ("babi", "--encoding"),
         ("babi-paper", "--support-loss"),
@@ -27,7 +27,7 @@ Call = Callable[..., tuple[int, str, str]]
         ("babi-memn2n", "--word-width"),
         ("babi-entnet", "--dropout"),
         ("pretty-clevr", "--update-inputs"),
-        ("pretty-clevr-distances", "--walk-loss"),
+        ("pretty-clevr-distances", "--path-loss"),
         ("pretty-clevr-paper", "--heads"),
         ("pretty-clevr-mlp", "--update-width"),
         ("sudoku", "--tied-digit-units"),

@@ -19,7 +19,7 @@ import rrn
 from rrn import tasks
 from rrn.tasks.babi.predict import Asked
 from rrn.tasks.babi.predict import predict as babi_predict
-from rrn.tasks.babi.vocabulary import NOT_TOLD
+from rrn.tasks.babi.vocabulary import NO_ANSWER
 from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import solves
@@ -303,7 +303,7 @@ def test_every_task_has_an_example_story(client: TestClient, weights: dict[str, 
     needs_babi(weights)
     examples = client.get("/api/babi/examples", params={"number": 3}).json()
     assert [example["task"] for example in examples] == list(range(1, 22))
-    assert examples[-1]["answer"] == NOT_TOLD
+    assert examples[-1]["answer"] == NO_ANSWER
     for example in examples:
         asked = ask(client, "/api/babi/ask", facts=example["facts"], question=example["question"], steps=1)
         assert [fact["text"] for fact in asked["facts"]] == example["facts"].split("\n")

@@ -213,21 +213,43 @@ class Preset:
 
 
 RENAMED_SETTINGS = {
+    "by_error": "sampling_by_error",
     "digit_units": "tied_digit_units",
     "easier": "extra_givens_start",
+    "everyday": "varied_share",
+    "level": "curriculum_level",
     "lines_alike": "tie_rows_and_columns",
     "lower_by": "extra_givens_decrement",
+    "magnify": "distance_scale",
+    "near_ties": "near_tie_share",
+    "shift": "position_shift",
+    "short_first": "curriculum_by_length",
     "thin": "few_givens_pool",
+    "unanswerable": "unanswerable_share",
+    "walk_loss": "path_loss",
     "wrong": "contradiction_share",
 }
 """Old → new names of settings, for weights saved by earlier versions."""
-REMOVED_SETTINGS = {"copies", "lives", "start_noise"}
+RENAMED_NETWORKS = {
+    "beliefs": "estimates",
+    "choosing": "attention",
+    "seeing": "image",
+    "turning": "angles",
+    "walking": "ranks",
+}
+"""Old → new values of the setting ``network``."""
+REMOVED_SETTINGS = {"copies", "facts_loss", "lives", "sparse", "start_noise"}
 """Settings of earlier versions that no longer exist; they affected training only."""
 
 
 def with_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings in a ``config.json`` of an earlier version, under the names of today."""
-    return {RENAMED_SETTINGS.get(name, name): value for name, value in settings.items() if name not in REMOVED_SETTINGS}
+    renamed = {
+        RENAMED_SETTINGS.get(name, name): value for name, value in settings.items() if name not in REMOVED_SETTINGS
+    }
+    if isinstance(network := renamed.get("network"), str):
+        renamed["network"] = RENAMED_NETWORKS.get(network, network)
+    return renamed
 
 
 PAPERS_OPTIMIZER: dict[str, Any] = {

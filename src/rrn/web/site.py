@@ -141,7 +141,7 @@ def _data() -> dict[str, Any]:
             "words": babi.known_words().model_dump(),
             "vocabulary": vocabulary.WORDS,
             "answers": vocabulary.ANSWERS,
-            "like": [[title, words.split()] for title, words in vocabulary.LIKE.items()],
+            "like": [[title, words.split()] for title, words in vocabulary.TOPIC_EXAMPLES.items()],
         },
         "scenes": {
             "colours": clevr.COLOURS,

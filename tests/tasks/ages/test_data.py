@@ -131,9 +131,9 @@ def test_stories_of_a_level(level: data.Level) -> None:
         assert known[int(asked)] == answer
         assert {person: int(ages[person]) for person in known} == known
         assert {person: int(distances[person]) for person in near} == near
-        if level.told != "any":
+        if level.form != "any":
             assert all(a != given[0, 0] for a, *_ in facts[facts[:, 2] != 0].tolist())
-        if level.told == "older":
+        if level.form == "older":
             assert (facts[:, 2] >= 0).all()
 
 

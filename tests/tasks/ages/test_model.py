@@ -12,15 +12,15 @@ from rrn.nn.readouts import Outputs, answer_of
 from rrn.tasks.ages import data
 from rrn.tasks.ages.data import AGES, PERSONS, Questions, sample
 from rrn.tasks.ages.experiment import AgesExperiment, make
-from rrn.tasks.ages.model import FREQUENCIES, PaperAges, angles, as_batch
-from rrn.tasks.ages.presets import LAST_LEVEL, AgesPreset, PaperAgesPreset
+from rrn.tasks.ages.model import FREQUENCIES, PaperNetwork, angles, as_batch
+from rrn.tasks.ages.presets import LAST_LEVEL, AgesPreset, PaperPreset
 from rrn.training.experiment import Batch, RunningBatch, Shard, seeded
 
 
 def small(name: str, **changes: object) -> AgesPreset:
     preset = tasks.find_preset(name)
     assert isinstance(preset, AgesPreset)
-    widths = {} if isinstance(preset, PaperAgesPreset) else {"message_width": 10, "update_width": 9}
+    widths = {} if isinstance(preset, PaperPreset) else {"message_width": 10, "update_width": 9}
     return dataclasses.replace(preset, hidden=12, batch_size=6, **widths, **changes)
 
 
@@ -74,7 +74,7 @@ def test_the_answer_is_what_the_facts_about_the_person_asked_believe(questions: 
 
 def test_the_papers_network() -> None:
     network = tasks.build_network(tasks.find_preset("ages-paper"))
-    assert isinstance(network, PaperAges)
+    assert isinstance(network, PaperNetwork)
     assert network.rrn.encoder.linears[0].in_features == 127
     assert network.rrn.message.mlp.linears[0].in_features == 2 * 128 + 8
     assert len(network.rrn.readout.mlp.linears) == 4
@@ -93,7 +93,7 @@ def test_angles_add() -> None:
 
 def test_the_loss_by_hand() -> None:
     """The mean over all answers that can be known by their step: of the age asked for, and of those in the facts."""
-    experiment = AgesExperiment(small("ages", facts_loss=0.5))
+    experiment = AgesExperiment(small("ages"))
     experiment.curriculum.longest = 3
     batch = experiment.sample(np.random.default_rng(0))
     said = torch.randn(5, 6, 17, AGES)
@@ -110,7 +110,7 @@ def test_the_loss_by_hand() -> None:
                 if distance <= min(3, t + 1):
                     loss = F.cross_entropy(said[t, q, slot], batch["ages"][q, person])
                     (facts if slot else asked).append(loss)
-    expected = torch.stack(asked).mean() + 0.5 * torch.stack(facts).mean()
+    expected = torch.stack(asked).mean() + torch.stack(facts).mean()
     assert experiment.steps_of(RunningBatch(batch)) == 5
     torch.testing.assert_close(experiment.loss(outputs(slice(6)), batch), expected)
     halves = [experiment.loss(outputs(slice(3 * r, 3 * r + 3)), Shard(r, 2).take(batch)) for r in range(2)]
@@ -169,5 +169,5 @@ def test_the_papers_network_begins_with_few_people() -> None:
         assert furthest.any() == (levels[-1] == 3)
     assert set(levels) == {0, 1, 2, 3}
     assert 0.7 < np.mean(np.array(levels) == 3) < 0.97
-    assert make(small("ages-paper", level=7)).sample(seeded(0, 1, 0))["facts"].shape == (6, PERSONS, 4)
+    assert make(small("ages-paper", curriculum_level=7)).sample(seeded(0, 1, 0))["facts"].shape == (6, PERSONS, 4)
     assert len(data.LEVELS) - 1 == LAST_LEVEL

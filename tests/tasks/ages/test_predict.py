@@ -96,7 +96,7 @@ def test_generated_questions_put_into_words_are_read_back(seed: int) -> None:
         ("Ann is 100. How old is Ann?", "Ann would be 100; ages go from 0 to 99"),
         (
             "Ann is 20. Ann is 4 older than Bob. Bob is 4 younger than Ann. How old is Bob?",
-            "3 facts about 2 people: one says what others do; leave it out",
+            "3 facts about 2 people: one is redundant; leave it out",
         ),
         (
             "a is 1. " + " ".join(f"{name} is as old as a." for name in "bcdefghi") + " How old is b?",

@@ -128,7 +128,7 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
 
 
 def test_a_wrong_task_or_seed_is_refused() -> None:
-    with pytest.raises(InputError, match="1 to 20, not 21"):
+    with pytest.raises(InputError, match="expected 1 to 20, got 21"):
         next(generate_stories(21, seed=0))
     with pytest.raises(InputError, match="0 or more"):
         next(generate_stories(1, seed=-1))

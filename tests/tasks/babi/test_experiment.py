@@ -56,7 +56,7 @@ def test_pools_are_new_and_hold_no_validation_question() -> None:
 
 
 def test_a_task_that_is_understood_gets_new_questions_and_one_that_is_not_sees_few_again_and_again() -> None:
-    experiment = small(tasks=(1, 3), by_error=1.0)
+    experiment = small(tasks=(1, 3), sampling_by_error=1.0)
     experiment.errors = {1: 0.1, 3: 0.3}  # so 30 and 90 of the 120 questions of the pool's three updates
     experiment.sample(seeded(0))
     assert experiment.pooled == {1: 50, 3: 50}
@@ -65,14 +65,14 @@ def test_a_task_that_is_understood_gets_new_questions_and_one_that_is_not_sees_f
     assert experiment.pooled == {1: 50, 3: 114}
     assert experiment.pool is not None
     assert len(experiment.pool.rows_by_task[3]) == 114
-    again = small(tasks=(1, 3), by_error=1.0)
+    again = small(tasks=(1, 3), sampling_by_error=1.0)
     again.restore(experiment.position())
     again.sample(seeded(0))
     assert len(again.pool or ()) == len(experiment.pool)
 
 
 def test_tasks_are_drawn_by_their_errors() -> None:
-    experiment = small(batch_size=1000, by_error=0.5, tasks=(1, 4, 6))
+    experiment = small(batch_size=1000, sampling_by_error=0.5, tasks=(1, 4, 6))
     asked = {f"asked_{task}": 1 / 3 for task in (1, 4, 6)}
     for _ in range(5):
         experiment.observe(asked | {"wrong_1": 0.0, "wrong_4": 1 / 3, "wrong_6": 0.0})
@@ -165,7 +165,7 @@ def test_of_official_questions_too_few_are_seen_at_a_time_until_a_task_is_unders
 
 
 def test_short_stories_come_first_if_asked_for() -> None:
-    experiment = small(tasks=(1, 3), short_first=True)
+    experiment = small(tasks=(1, 3), curriculum_by_length=True)
     pool = EndlessQuestions(0, (1, 3), experiment.table).take(200)
     experiment.pool, experiment.drawn = pool, 1
     few = experiment.sample(seeded(0))
@@ -175,7 +175,7 @@ def test_short_stories_come_first_if_asked_for() -> None:
     for _ in range(200):
         experiment.observe({"asked_1": 0.5, "wrong_1": 0.1, "asked_3": 0.5, "wrong_3": 0.4})
     assert experiment.shortest == {1: 1.0, 3: 0.1}
-    again = small(tasks=(1, 3), short_first=True)
+    again = small(tasks=(1, 3), curriculum_by_length=True)
     again.restore(experiment.position())
     assert again.shortest == experiment.shortest
 

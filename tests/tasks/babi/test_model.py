@@ -169,12 +169,12 @@ def test_the_papers_network_is_its_plain_form(batch: Batch) -> None:
 
 
 def test_the_papers_positions_are_moved_in_training_only(batch: Batch) -> None:
-    net = network("babi-paper", dropout=0.0, shift=20)
+    net = network("babi-paper", dropout=0.0, position_shift=20)
     still = [net.eval()(batch, steps=1)[0] for _ in range(2)]
     assert torch.equal(*still)
     moved = [net.train()(batch, steps=1)[0] for _ in range(2)]
     assert not torch.allclose(*moved)
-    fixed = network("babi-paper", dropout=0.0, shift=0)
+    fixed = network("babi-paper", dropout=0.0, position_shift=0)
     assert torch.equal(fixed.eval()(batch, steps=1)[0], fixed.train()(batch, steps=1)[0])
 
 

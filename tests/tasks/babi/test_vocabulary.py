@@ -7,9 +7,9 @@ from rrn.tasks.babi.reader import read_babi
 from rrn.tasks.babi.stories import TASKS, cut
 from rrn.tasks.babi.vocabulary import (
     GROUPS,
-    LIKE,
     PLAIN_WORDS,
     READ_AS,
+    TOPIC_EXAMPLES,
     UNKNOWN_ID,
     UNKNOWN_WORD,
     WORD_IDS,
@@ -124,4 +124,4 @@ def test_everyday_words_are_read_as_words_of_babi() -> None:
 def test_hints_are_near_in_spelling_or_meaning_or_not_made(word: str, sentence: str, hint: str) -> None:
     assert hint_for(word, sentence).startswith(hint)
     assert bool(hint) == bool(hint_for(word, sentence))
-    assert not {word for like in LIKE.values() for word in like.split()} & {*PLAIN_WORDS.split(), *READ_AS}
+    assert not {word for like in TOPIC_EXAMPLES.values() for word in like.split()} & {*PLAIN_WORDS.split(), *READ_AS}

@@ -73,16 +73,16 @@ def test_augmentation_moves_the_objects_and_keeps_the_answers() -> None:
 
 
 def test_a_loss_begins_at_the_step_by_which_the_walk_has_arrived() -> None:
-    experiment = small(curriculum=False, walk_loss=0.5)
+    experiment = small(curriculum=False, path_loss=0.5)
     batch = {name: tensor[:5] for name, tensor in experiment.sample(seeded(0)).items()}
     batch["jumps"] = torch.tensor([0, 1, 2, 3, 7])
-    outputs = Outputs(torch.randn(3, 5, 16), {"walk": torch.randn(3, 5, 8, 8)})
+    outputs = Outputs(torch.randn(3, 5, 16), {"path": torch.randn(3, 5, 8, 8)})
     expected = []
     for q in range(5):
         first = min(int(batch["jumps"][q]), 3)
         answers = [F.cross_entropy(outputs.answer[t - 1, q], batch["answer"][q]) for t in (1, 2, 3) if t >= first]
         walks = [
-            F.cross_entropy(outputs.extras["walk"][t - 1, q, jump], batch["path"][q, jump])
+            F.cross_entropy(outputs.extras["path"][t - 1, q, jump], batch["path"][q, jump])
             for t in (1, 2, 3)
             for jump in range(t + 1)
         ]
@@ -155,7 +155,11 @@ def test_weights_to_start_from_are_brought_to_the_scale_of_distances() -> None:
     preset = network.preset
     assert isinstance(preset, PaperPreset)
     finer = dataclasses.replace(
-        preset, magnify=4 * preset.magnify, start_from=Path("pretty-clevr-paper"), scenes=50, batch_size=20
+        preset,
+        distance_scale=4 * preset.distance_scale,
+        start_from=Path("pretty-clevr-paper"),
+        scenes=50,
+        batch_size=20,
     )
     experiment = PrettyClevrExperiment(finer)
     batch = experiment.sample(seeded(0, 1, 0))
@@ -163,13 +167,13 @@ def test_weights_to_start_from_are_brought_to_the_scale_of_distances() -> None:
     experiment.start_from(started, network.state_dict())
     with torch.no_grad():
         torch.testing.assert_close(started(batch, steps=3)[0], network(batch, steps=3)[0], atol=1e-3, rtol=1e-4)
-        started.magnify = preset.magnify
+        started.distance_scale = preset.distance_scale
         assert not torch.allclose(started(batch, steps=3)[0], network(batch, steps=3)[0], atol=0.1)
 
 
 def test_questions_of_near_ties_are_chosen() -> None:
     def narrowness(share: float) -> tuple[torch.Tensor, list[float]]:
-        preset = small("pretty-clevr-paper", near_ties=share, furthest_share=1.0).preset
+        preset = small("pretty-clevr-paper", near_tie_share=share, furthest_share=1.0).preset
         experiment = PrettyClevrExperiment(dataclasses.replace(preset, scenes=200, batch_size=120))
         experiment.curriculum.longest = 4
         batch = experiment.sample(seeded(0))
@@ -199,7 +203,7 @@ def _narrowest(batch: dict[str, torch.Tensor]) -> list[float]:
 def test_the_narrowest_choice_of_a_question() -> None:
     scenes = data.sample_scenes(20, np.random.default_rng(0))
     scene, question = np.arange(20), np.arange(20) * 5 % 128
-    found = data.narrowest_choices(scenes, scene, question)
+    found = data.smallest_margins(scenes, scene, question)
     for index in range(20):
         one = scenes.scene(index)
         path = one.path(int(question[index] // 8), int(question[index] % 8))

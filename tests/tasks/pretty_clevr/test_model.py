@@ -7,7 +7,7 @@ from rrn.errors import InputError
 from rrn.graphs import CompleteGraphs, EdgeList
 from rrn.nn.readouts import answer_of
 from rrn.tasks.pretty_clevr import data
-from rrn.tasks.pretty_clevr.model import ChoosingMessage, as_batch, build, distances, nearness
+from rrn.tasks.pretty_clevr.model import ReceiverAttentionMessage, as_batch, build, distance_ranks, distances
 
 SCENES = data.scenes("valid", 6)
 COUNTS = {
@@ -50,7 +50,7 @@ def test_a_batch_says_what_the_data_says() -> None:
 def test_nearness_by_hand() -> None:
     """Objects on a line at 0, 1, 3, 7, 15 …: each is nearest to the one before it."""
     along = torch.tensor([2.0**k - 1 for k in range(8)])
-    near = nearness(torch.stack([along, torch.zeros(8)], dim=-1)[None])[0]
+    near = distance_ranks(torch.stack([along, torch.zeros(8)], dim=-1)[None])[0]
     assert near.shape == (8, 8, 7)
     ranks = (near * torch.arange(1, 8)).sum(-1)
     assert ranks[0].tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
@@ -59,7 +59,7 @@ def test_nearness_by_hand() -> None:
 
 
 def test_nearness_says_where_a_walk_goes() -> None:
-    near = nearness(torch.from_numpy(SCENES.positions)).numpy()
+    near = distance_ranks(torch.from_numpy(SCENES.positions)).numpy()
     for scene in range(len(SCENES)):
         for start in range(8):
             visited = [start]
@@ -109,7 +109,7 @@ def test_the_default_also_tells_its_walk_in_training_and_out_of_it() -> None:
     network = build(tasks.find_preset("pretty-clevr"))
     batch = some_batch()
     trained, _ = network.train()(batch, steps=2)
-    assert trained.extras["walk"].shape == (2, 20, 8, 8)
+    assert trained.extras["path"].shape == (2, 20, 8, 8)
     asked, _ = network.eval()(batch, steps=2)
     torch.testing.assert_close(asked, trained)
     torch.testing.assert_close(asked.answer, logits("pretty-clevr", batch, steps=2))
@@ -118,7 +118,11 @@ def test_the_default_also_tells_its_walk_in_training_and_out_of_it() -> None:
 def test_receivers_compete_for_what_a_sender_hands_on() -> None:
     """m_j = W·Σ_i a_ij relu(U h_i) + b with a_ij a softmax over j ≠ i, by hand; and what each sends adds up to 1."""
     torch.manual_seed(1)
-    message, h, between = ChoosingMessage(6, 1, heads=2, width=3), torch.randn(2 * 4, 6), torch.rand(2, 4, 4, 1)
+    message, h, between = (
+        ReceiverAttentionMessage(6, 1, heads=2, width=3),
+        torch.randn(2 * 4, 6),
+        torch.rand(2, 4, 4, 1),
+    )
     arrived = message(h, CompleteGraphs(2, 4), message.encode_edges(between)).view(2, 4, 6)
     query, key, value = message.project(h).view(2, 4, 3, 2, 3).unbind(2)  # (graphs, nodes, heads, width)
     sharp = message.log_sharpness.exp()
@@ -139,7 +143,7 @@ def test_receivers_compete_for_what_a_sender_hands_on() -> None:
 
 
 def test_choosing_needs_distances_and_complete_graphs() -> None:
-    message = ChoosingMessage(6, 1, heads=2, width=3)
+    message = ReceiverAttentionMessage(6, 1, heads=2, width=3)
     with pytest.raises(InputError, match="edge_attr"):
         message.encode_edges(None)
     with pytest.raises(InputError, match="CompleteGraphs, got EdgeList"):

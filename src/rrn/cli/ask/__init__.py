@@ -1,4 +1,4 @@
-"""rrn ask TASK …: ask a trained network a question of your own."""
+"""rrn ask TASK …: ask a trained network a question."""
 
 from rrn.cli.options import run_task_command
 

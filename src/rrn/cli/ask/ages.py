@@ -25,18 +25,18 @@ class Options:
     question: str | None = None
     """The person asked about, if the story does not end with a question."""
     steps: Steps | None = None
-    """Steps to think. Unset: as many as in training."""
+    """Message-passing steps. Unset: as in training."""
     weights: str = "ages"
     seed: Seed = 0
-    """Seed of the made-up people who fill a short story up to eight facts."""
+    """Seed of the generated people that fill a short story up to eight facts."""
     device: str = "auto"
-    """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
+    """Device: auto (a GPU if available), cpu, cuda, cuda:1, mps …"""
     json: bool = False
     """Print one JSON object and nothing else."""
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(Options, arguments, "rrn ask ages", "Ask how old somebody is. Facts look like: " + EXAMPLE)
+    options = parse(Options, arguments, "rrn ask ages", "Ask for the age of a person. Facts look like: " + EXAMPLE)
     story = options.story or (EXAMPLE if sys.stdin.isatty() else sys.stdin.read())
     from rrn.inference.devices import find_device, host
     from rrn.tasks.ages.predict import parse as read

@@ -12,7 +12,7 @@ from rich.text import Text
 from rrn.cli.options import parse, print_json
 from rrn.errors import InputError
 from rrn.tasks.babi.presets import ASKED
-from rrn.tasks.babi.vocabulary import NOT_TOLD, UNKNOWN_ID
+from rrn.tasks.babi.vocabulary import NO_ANSWER, UNKNOWN_ID
 from rrn.training.presets import Steps
 
 if TYPE_CHECKING:
@@ -29,27 +29,27 @@ WELCOME = (
     "network knows, 'end' ends."
 )
 DOUBT = 0.01
-"""The probability that the answer is not in the story from which on it is said beside another answer."""
+"""Least probability of "not in the story" that is printed beside another answer."""
 SHOWN = 3
-"""Answers shown for each step, and facts named as those that mattered."""
+"""Printed answers per step, and printed facts."""
 
 
 @dataclass(frozen=True)
 class Options:
     story: Annotated[str, tyro.conf.Positional] = ""
-    """Facts, one after the other; the question may stand at the end. Unset: a prompt, or standard input."""
+    """Facts; the last sentence may be the question. Unset: a prompt, or standard input."""
     question: Annotated[str, tyro.conf.Positional] = ""
     steps: Steps | None = None
-    """Steps to think. Unset: as many as in training."""
+    """Message-passing steps. Unset: as in training."""
     weights: str = ASKED
     example: bool = False
-    """Ask about a little story that is built in."""
+    """Use the built-in example."""
     words: bool = False
-    """List the words that the network knows, and everyday ones that it reads as one of them."""
+    """List the vocabulary, and the words that are replaced by words of the vocabulary."""
     device: str = "auto"
-    """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
+    """Device: auto (a GPU if available), cpu, cuda, cuda:1, mps …"""
     json: bool = False
-    """Print one JSON object (at a prompt: one per question) and nothing else."""
+    """Print one JSON object per question and nothing else."""
 
 
 def main(arguments: list[str]) -> int:
@@ -111,8 +111,8 @@ def _print_result(result: "Result", asked: "Asked", options: Options) -> None:
     if asked.replaced:
         console.print(f"(read: {', '.join(f'{word} as {meant}' for word, meant in asked.replaced)})", markup=False)
     console.print(table)
-    told = result.answers != NOT_TOLD
-    doubt = f" (that the story does not say is {not_told:.1%} probable)" if told and not_told >= DOUBT else ""
+    answered = result.answers != NO_ANSWER
+    doubt = f" (that the story does not say is {not_told:.1%} probable)" if answered and not_told >= DOUBT else ""
     console.print(Text.assemble("\n", (result.answers, "bold"), doubt))
     if len(asked.facts) > len(facts):
         console.print(f"(The network read the last {len(facts)} of {len(asked.facts)} facts.)")
@@ -123,8 +123,8 @@ def _print_result(result: "Result", asked: "Asked", options: Options) -> None:
 
 
 def _prompt(options: Options) -> int:
-    """Facts and questions typed one after the other; what the network does not know is said, and typed again."""
-    from rrn.tasks.babi.predict import Asked, understood
+    """Read facts and questions from a prompt; errors are printed and the prompt continues."""
+    from rrn.tasks.babi.predict import Asked, normalise
     from rrn.tasks.babi.vocabulary import split_sentences
 
     print(WELCOME, file=sys.stderr)
@@ -145,13 +145,13 @@ def _prompt(options: Options) -> int:
             continue
         for sentence in split_sentences(line):
             try:
-                said = understood([], sentence)
+                read = normalise([], sentence)
                 if sentence.endswith("?"):
-                    asked = Asked(list(facts), said.question, tuple({**replaced, **dict(said.replaced)}.items()))
+                    asked = Asked(list(facts), read.question, tuple({**replaced, **dict(read.replaced)}.items()))
                     _print_result(_predict(options, asked), asked, options)
                 else:
-                    facts.append(said.question)
-                    replaced |= dict(said.replaced)
+                    facts.append(read.question)
+                    replaced |= dict(read.replaced)
             except InputError as error:
                 print(f"rrn: {error}", file=sys.stderr)
 

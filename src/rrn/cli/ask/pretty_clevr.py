@@ -21,13 +21,13 @@ class Options:
     jumps: Annotated[int, Range(least=0, most=7)] = 3
     """How often to jump to the nearest object not visited yet, 0 to 7."""
     steps: Steps | None = None
-    """Steps to think. Unset: as many as in training."""
+    """Message-passing steps. Unset: as in training."""
     weights: str = "pretty-clevr"
     """A folder of weights, shipped weights by name, or a hub id."""
     out: Path | None = None
     """Draw the scene with the true jumps to this file (.svg, .png, .pdf; the last two need the extra 'figures')."""
     device: str = "auto"
-    """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
+    """Device: auto (a GPU if available), cpu, cuda, cuda:1, mps …"""
     json: bool = False
     """Print one JSON object and nothing else."""
 

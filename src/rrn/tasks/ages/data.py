@@ -1,8 +1,8 @@
-"""Age arithmetic: one age, seven age differences, and how old is somebody?
+"""Data of age arithmetic: one age, seven age differences, and a question for the age of a person.
 
-Eight persons (0-7) have ages (0-99). The seven differences stated are the edges of a tree on the persons, so that
-every age follows from the one age given. There are 8⁶ = 262,144 such trees, one for each Prüfer sequence of six
-persons; a tenth of them is kept for testing.
+Eight persons (0-7) have ages (0-99). The seven differences are the edges of a tree on the persons, so every age follows
+from the one age given. There are 8⁶ = 262,144 such trees, one for each Prüfer sequence of six persons. A tenth of them
+is the test set.
 """
 
 from dataclasses import dataclass, fields
@@ -19,7 +19,7 @@ PERSONS = 8
 AGES = 100
 TREES = PERSONS ** (PERSONS - 2)
 SPLIT_SEED = 2018
-"""Which trees are for testing is the same in every run."""
+"""Seed of the split into training, validation and test trees; fixed."""
 
 VERSION = 1
 Split = Literal["train", "valid", "test"]
@@ -30,8 +30,8 @@ VALIDATION_TREES = 2_000
 class Questions:
     """``facts`` (n, 8, 4): person A, person B, sign, difference, as "A is d older (+1) or younger (-1) than B".
 
-    One fact has sign 0: "A is d years old", A and B the same. ``asked`` (n,) is a person, ``ages`` (n, 8) are the
-    ages of all, ``distances`` (n, 8) how many differences lie between each and the person whose age is given.
+    One fact has sign 0 and A = B: "A is d years old". ``asked`` (n,) is a person, ``ages`` (n, 8) are the ages of all
+    persons, ``distances`` (n, 8) the number of differences between each person and the one whose age is given.
     """
 
     facts: np.ndarray
@@ -92,7 +92,7 @@ def path_lengths() -> np.ndarray:
 
 @cache
 def split_trees(split: Split) -> np.ndarray:
-    """The numbers of the trees of a split: a tenth for testing, a few for validation, all others for training."""
+    """Indices of the trees of a split: a tenth for test, a few for validation, all others for training."""
     order = np.random.default_rng(SPLIT_SEED).permutation(TREES)
     tests = TREES // 10
     test, valid, train = np.split(order, [tests, tests + VALIDATION_TREES])
@@ -100,10 +100,10 @@ def split_trees(split: Split) -> np.ndarray:
 
 
 def sample(split: Split, count: int, rng: np.random.Generator, longest: int | None = None) -> Questions:
-    """Trees of a split with fresh ages, a fresh anchor and a fresh question.
+    """Random questions on trees of a split.
 
-    Anchor and question are uniform over the persons. With ``longest`` the *distance* between them is uniform from 0
-    to ``longest`` instead, as far as the tree reaches.
+    The person whose age is given and the person asked are uniform. With ``longest``, the *distance* between them is
+    uniform from 0 to ``longest``, or the largest distance in the tree.
     """
     trees = rng.choice(split_trees(split), count)
     anchor = rng.integers(PERSONS, size=count)
@@ -115,14 +115,14 @@ def sample(split: Split, count: int, rng: np.random.Generator, longest: int | No
 
 
 class Level(NamedTuple):
-    """Stories for who has yet to learn what a story is: of fewer people, and told in fewer ways."""
+    """A level of the curriculum: stories with fewer people and fewer forms of sentences."""
 
     people: int
     longest: int
-    """The most differences between the age given and the age asked."""
-    told: Literal["older", "first", "any"] = "any"
-    """How the differences are told: the one further from the age given comes first and is the older, comes first, or
-    either way round."""
+    """Largest number of differences between the age given and the age asked."""
+    form: Literal["older", "first", "any"] = "any"
+    """Form of the differences: the person further from the age given is named first and is older ("older"), is named
+    first ("first"), or neither ("any")."""
 
 
 LEVELS = (
@@ -132,16 +132,15 @@ LEVELS = (
     *(Level(people, 1) for people in (2, 3, 4, 6)),
     *(Level(PERSONS, longest) for longest in range(1, PERSONS)),
 )
-"""From copying a number to questions as they are tested: adding is learned with two people, whom it is about with more
-of them."""
+"""From copying a number, over addition with two people, to the questions of the test set."""
 FURTHEST_SHARE = 0.7
-"""Share of a level's questions that ask for its furthest person; the others ask for any within reach."""
+"""Share of a level's questions that ask for a person at the largest distance."""
 
 
 def sample_level(level: Level, count: int, rng: np.random.Generator) -> Questions:
-    """Fresh stories of a level, with ``people`` facts each; stories of all eight people are of training trees.
+    """Random stories of a level with ``people`` facts each; stories of eight people use training trees.
 
-    People who are in no fact are at distance 8.
+    People without a fact have distance 8.
     """
     ages = rng.integers(AGES, size=(count, PERSONS))
     if level.people == PERSONS:
@@ -155,9 +154,9 @@ def sample_level(level: Level, count: int, rng: np.random.Generator) -> Question
 
 
 def _few_facts(level: Level, ages: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Facts about some of the people, each compared with a random earlier one; everybody's distance from the first.
+    """Facts that compare each new person with a random earlier one, and the distances of all from the first person.
 
-    Where differences are told from the older one, ages are exchanged, in place, until they are.
+    With the form "older", ages are exchanged in place where necessary.
     """
     count, rows = len(ages), np.arange(len(ages))
     people = rng.permuted(np.tile(np.arange(PERSONS), (count, 1)), axis=1)[:, : level.people]
@@ -168,24 +167,24 @@ def _few_facts(level: Level, ages: np.ndarray, rng: np.random.Generator) -> tupl
     for index in range(1, level.people):
         new, known = people[:, index], people[rows, rng.integers(index, size=count)]
         distances[rows, new] = distances[rows, known] + 1
-        if level.told == "older":
+        if level.form == "older":
             pair = ages[rows, known], ages[rows, new]
             ages[rows, known], ages[rows, new] = np.minimum(*pair), np.maximum(*pair)
-        swapped = (rng.random(count) < 0.5) & (level.told == "any")
+        swapped = (rng.random(count) < 0.5) & (level.form == "any")
         facts[:, index] = _difference(ages, np.where(swapped, known, new), np.where(swapped, new, known))
     facts[:, 0] = np.stack([first, first, np.zeros_like(first), ages[rows, first]], axis=-1)
     return facts, distances
 
 
 def _furthest(distances: np.ndarray, wanted: np.ndarray, chance: np.ndarray) -> np.ndarray:
-    """For each row somebody as far as ``wanted``, or as far as there is anybody within it; whom, ``chance`` decides."""
+    """For each row a person at the largest distance up to ``wanted``; ``chance`` breaks ties."""
     return (chance + np.where(distances <= wanted[:, None], distances, -1)).argmax(1)
 
 
 def held_out_questions(count: int, seed: int = 0) -> Questions:
-    """The same questions in every run: the first ``count`` of an endless list over trees never trained on.
+    """The test set: the first ``count`` questions of a fixed endless list on test trees.
 
-    Distances are those that chance gives (7 is rare), so results are reported by distance.
+    Persons are uniform, so a distance of 7 is rare; results are reported by distance.
     """
     block = 10_000
     blocks = [sample("test", block, np.random.default_rng([SPLIT_SEED, seed, b])) for b in range(-(-count // block))]
@@ -194,7 +193,7 @@ def held_out_questions(count: int, seed: int = 0) -> Questions:
 
 
 def write_questions(folder: str | Path, count: int, seed: int, split: Split) -> None:
-    """Questions as a data set on disk."""
+    """Write random questions as a data set."""
     questions = sample(split, count, np.random.default_rng([SPLIT_SEED, 1, seed]))
     about = {"task": "ages", "split": split, "count": count, "seed": seed, "version": VERSION}
     write_dataset(folder, questions.arrays(), about)
@@ -228,7 +227,7 @@ def _facts(trees: np.ndarray, ages: np.ndarray, anchor: np.ndarray, rng: np.rand
 
 
 def _difference(ages: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The facts (n, 4) of how much older or younger A is than B."""
+    """Facts (n, 4) with the age difference of A and B."""
     rows = np.arange(len(ages))
     difference = ages[rows, a] - ages[rows, b]
     return np.stack([a, b, np.where(difference < 0, -1, 1), abs(difference)], axis=-1)

@@ -1,4 +1,4 @@
-"""Accuracy by path length and by steps, on trees never trained on."""
+"""Evaluation of age arithmetic: accuracy by distance and by steps on test trees."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ Options = EvaluateOptions
 def right_by_step(
     network: nn.Module, questions: Questions, steps: int, progress: Callable[[int, int], Any] = lambda done, of: None
 ) -> np.ndarray:
-    """Whether each question is answered right after each step: (steps, n)."""
+    """Whether the answer to each question is right after each step: (steps, n)."""
 
     def right(part: slice) -> np.ndarray:
         return probabilities(network, questions[part], steps).argmax(-1) == questions[part].answer

@@ -1,4 +1,4 @@
-"""How age arithmetic is trained: a curriculum over the distance between the age given and the age asked."""
+"""Training of age arithmetic: a curriculum over the distance between the age given and the age asked."""
 
 import numpy as np
 import torch
@@ -10,13 +10,13 @@ from rrn.nn.readouts import Outputs, answer_of
 from rrn.tasks.ages import data
 from rrn.tasks.ages.evaluate import right_by_step
 from rrn.tasks.ages.model import as_batch, build
-from rrn.tasks.ages.presets import AgesPreset, PaperAgesPreset, TurningPreset
+from rrn.tasks.ages.presets import AgesPreset, AnglesPreset, PaperPreset
 from rrn.training.curriculum import CurriculumExperiment
 from rrn.training.experiment import Batch, Experiment, RunningBatch, seeded
 
 VALIDATION = 4_000
 REPEATED = 1 / 8
-"""Share of the paper's network's updates that go back to an earlier level."""
+"""Share of the updates of the paper's network that repeat an earlier level."""
 
 
 class AgesExperiment(CurriculumExperiment[AgesPreset]):
@@ -36,7 +36,7 @@ class AgesExperiment(CurriculumExperiment[AgesPreset]):
         """Questions, and the number of losses of an average one: of the *whole* batch, whatever shard `loss` sees."""
         longest = self.curriculum.longest if self.preset.curriculum else None
         batch = as_batch(data.sample("train", self.preset.batch_size, rng, longest))
-        if isinstance(self.preset, TurningPreset):
+        if isinstance(self.preset, AnglesPreset):
             _, due = self._due(batch, self.steps_of(RunningBatch(batch)))
             counts = torch.stack([due[..., 0].sum(), due[..., 1:].sum()]) / self.preset.batch_size
             batch["losses"] = counts.expand(self.preset.batch_size, -1)
@@ -51,7 +51,7 @@ class AgesExperiment(CurriculumExperiment[AgesPreset]):
     def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:
         answer = answer_of(outputs)
         persons, due = self._due(batch, len(answer))
-        if not isinstance(self.preset, TurningPreset):
+        if not isinstance(self.preset, AnglesPreset):
             return mean_when_due(answer, self.targets(batch), due[..., 0])
         assert isinstance(outputs, Outputs)
         ages = batch["ages"].gather(1, persons)
@@ -59,7 +59,7 @@ class AgesExperiment(CurriculumExperiment[AgesPreset]):
         losses = F.cross_entropy(logits.flatten(0, 2), ages.repeat(len(logits), 1).flatten(), reduction="none")
         losses = losses.view(due.shape) * due
         asked, facts = torch.stack([losses[..., 0].sum(), losses[..., 1:].sum()]) / batch["losses"].sum(0)
-        return asked + self.preset.facts_loss * facts
+        return asked + facts
 
     def _due(self, batch: Batch, steps: int) -> tuple[Tensor, Tensor]:
         """The 17 persons whose ages can be answered (n, 17), the one asked first, and which answers count
@@ -84,10 +84,10 @@ class PaperAgesExperiment(AgesExperiment):
 
     furthest = len(data.LEVELS) - 1
 
-    def __init__(self, preset: PaperAgesPreset) -> None:
+    def __init__(self, preset: PaperPreset) -> None:
         super().__init__(preset)
         if preset.curriculum:
-            self.curriculum.longest = preset.level
+            self.curriculum.longest = preset.curriculum_level
 
     def sample(self, rng: np.random.Generator) -> Batch:
         if not self.preset.curriculum:
@@ -119,4 +119,4 @@ class PaperAgesExperiment(AgesExperiment):
 
 
 def make(preset: AgesPreset) -> AgesExperiment:
-    return PaperAgesExperiment(preset) if isinstance(preset, PaperAgesPreset) else AgesExperiment(preset)
+    return PaperAgesExperiment(preset) if isinstance(preset, PaperPreset) else AgesExperiment(preset)

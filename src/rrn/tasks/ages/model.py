@@ -1,4 +1,4 @@
-"""Age arithmetic as a graph: the eight facts are the nodes, and everyone hears everyone."""
+"""Networks for age arithmetic: the eight facts are the nodes of a complete graph."""
 
 import math
 
@@ -13,13 +13,13 @@ from rrn.nn.messages import GatedMessage
 from rrn.nn.readouts import Outputs, Readout
 from rrn.nn.updates import ResidualUpdate, State
 from rrn.tasks.ages.data import AGES, PERSONS, Questions
-from rrn.tasks.ages.presets import AgesPreset, BeliefsPreset, PaperAgesPreset, TurningPreset
+from rrn.tasks.ages.presets import AgesPreset, AnglesPreset, EstimatesPreset, PaperPreset
 from rrn.training.experiment import Batch
 
 FREQUENCIES = (1, 2, 5, 10, 20, 25, 33, 41)
-"""Turns of the circle that a hundred years make. The fast ones tell neighbours apart, the slow ones tell decades."""
+"""Full turns per hundred years. High frequencies distinguish years, low frequencies decades."""
 CODE = 2 * len(FREQUENCIES)
-"""Numbers in the code of a number: see `angles`."""
+"""Width of the encoding of a number: see `angles`."""
 
 
 def as_batch(questions: Questions) -> Batch:
@@ -28,19 +28,19 @@ def as_batch(questions: Questions) -> Batch:
 
 def build(preset: AgesPreset) -> nn.Module:
     match preset:
-        case PaperAgesPreset():
-            return PaperAges(preset)
-        case BeliefsPreset():
-            return BelievingAges(preset)
-        case TurningPreset():
-            return TurningAges(preset)
+        case PaperPreset():
+            return PaperNetwork(preset)
+        case EstimatesPreset():
+            return EstimatesNetwork(preset)
+        case AnglesPreset():
+            return AnglesNetwork(preset)
     raise TypeError(f"no network for {type(preset).__name__}")
 
 
-class PaperAges(nn.Module):
-    """The appendix's network: 127 one-hot inputs per fact, the question also on every edge, one answer per step."""
+class PaperNetwork(nn.Module):
+    """The paper's network: 127 one-hot inputs per fact, the question is also a feature of every edge."""
 
-    def __init__(self, preset: PaperAgesPreset) -> None:
+    def __init__(self, preset: PaperPreset) -> None:
         super().__init__()
         self.rrn = RRN(
             features=2 * PERSONS + 3 + AGES + PERSONS,
@@ -62,22 +62,21 @@ class PaperAges(nn.Module):
         a, b, sign, number = batch["facts"].unbind(-1)
         asked = F.one_hot(batch["asked"], PERSONS).float()
         parts = [F.one_hot(a, PERSONS), F.one_hot(b, PERSONS), F.one_hot(sign + 1, 3), F.one_hot(number, AGES)]
-        everywhere = asked[:, None].expand(-1, a.shape[1], -1)
-        x = torch.cat([*(part.float() for part in parts), everywhere], dim=-1)
+        question = asked[:, None].expand(-1, a.shape[1], -1)
+        x = torch.cat([*(part.float() for part in parts), question], dim=-1)
         graphs = CompleteGraphs(len(x), a.shape[1], device=x.device)
         return self.rrn.run(x.flatten(0, 1), graphs, asked[:, None, None], steps=steps, state=state)
 
 
 def angles(numbers: Tensor) -> Tensor:
-    """A number as points on circles: cosine and sine at each frequency. Adding numbers turns the points."""
+    """Encode numbers as cosine and sine at each frequency. Adding a number is a rotation."""
     frequencies = torch.tensor(FREQUENCIES, device=numbers.device)
     turns = numbers[..., None] * (2 * math.pi / AGES) * frequencies
     return torch.cat([turns.cos(), turns.sin()], dim=-1)
 
 
 def _signed(batch: Batch) -> Tensor:
-    """The number of each fact as a code of angles, negative where A is the younger, and the three kinds of facts:
-    (n, 8, CODE + 3)."""
+    """The signed number of each fact as angles, and its type (younger, age, older): (n, 8, CODE + 3)."""
     _, _, sign, number = batch["facts"].unbind(-1)
     signed = torch.where(sign == 0, number, sign * number)
     kinds = torch.stack([sign == -1, sign == 0, sign == 1], dim=-1)
@@ -85,21 +84,20 @@ def _signed(batch: Batch) -> Tensor:
 
 
 def _shared(batch: Batch) -> Tensor:
-    """Which persons two facts share, sender A or B and receiver A or B: (n, sender, receiver, 4)."""
+    """Whether person A or B of the sender is person A or B of the receiver: (n, sender, receiver, 4)."""
     a, b = batch["facts"][..., 0], batch["facts"][..., 1]
     return torch.stack([p[:, :, None] == q[:, None] for p in (a, b) for q in (a, b)], dim=-1).float()
 
 
-class BelievingAges(nn.Module):
-    """Each fact comes to believe something of its two people; the answer adds up what is believed of the one asked.
+class EstimatesNetwork(nn.Module):
+    """Each fact estimates the ages of its two people; the answer is the sum of the estimates for the person asked.
 
-    Numbers are angles, so that adding one to another is a product of their codes, and g can multiply. A fact knows its
-    signed number and what kind of fact it is; an edge knows which persons its two facts share. Which persons these
-    are, no part of the network is told, so what it learns of one it knows of all; nor whom the question is about, so
-    that what it learns for one question serves all others. Only the answer is trained.
+    Numbers are encoded as angles, so that a product of encodings adds numbers; the update has product units. Node
+    features are the signed number and the type of the fact. Edge features are the shared persons. Neither the names of
+    the persons nor the question are inputs of the RRN, so it generalises over both. Only the answer has a loss.
     """
 
-    def __init__(self, preset: BeliefsPreset) -> None:
+    def __init__(self, preset: EstimatesPreset) -> None:
         super().__init__()
         hidden = preset.hidden
         self.encode = nn.Sequential(nn.Linear(CODE + 3, hidden), nn.LayerNorm(hidden))
@@ -120,20 +118,20 @@ class BelievingAges(nn.Module):
         """Logits of the age asked for: (steps, n, 100)."""
         x = self.encode(_signed(batch))
         graphs = CompleteGraphs(len(x), PERSONS, device=x.device)
-        beliefs, state = self.rrn.run(x.flatten(0, 1), graphs, _shared(batch), steps=steps, state=state)
-        beliefs = beliefs.view(steps, len(x), 2 * PERSONS, CODE)  # of A and B of each fact
+        estimates, state = self.rrn.run(x.flatten(0, 1), graphs, _shared(batch), steps=steps, state=state)
+        estimates = estimates.view(steps, len(x), 2 * PERSONS, CODE)  # of A and B of each fact
         about = (batch["facts"][..., :2] == batch["asked"][:, None, None]).flatten(1).float()
-        answer = (about[:, None] @ beliefs)[:, :, 0]
+        answer = (about[:, None] @ estimates)[:, :, 0]
         return answer @ (self.get_buffer("codes").T * self.scale), state
 
 
-class TurningAges(nn.Module):
-    """As `BelievingAges`, but facts also know whether they are about the person asked, and f and r can multiply.
+class AnglesNetwork(nn.Module):
+    """As `EstimatesNetwork`, but the person asked is an input of the nodes, and the readout has product units.
 
-    Trained with a loss on the ages of all people of all facts.
+    The loss includes the ages of all people of all facts.
     """
 
-    def __init__(self, preset: TurningPreset) -> None:
+    def __init__(self, preset: AnglesPreset) -> None:
         super().__init__()
         hidden = preset.hidden
         self.encode = nn.Sequential(nn.Linear(CODE + 5, hidden), nn.LayerNorm(hidden))
@@ -148,7 +146,7 @@ class TurningAges(nn.Module):
         )
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Outputs, State]:
-        """Logits of the age asked for, (steps, n, 100); and as ``persons`` those of A and B of each fact,
+        """Logits of the age asked for (steps, n, 100); the extra output ``persons`` has those of A and B of each fact:
         (steps, n, 16, 100)."""
         about = (batch["facts"][..., :2] == batch["asked"][:, None, None]).float()
         x = self.encode(torch.cat([_signed(batch), about], dim=-1))
@@ -157,9 +155,9 @@ class TurningAges(nn.Module):
 
 
 class AgesReadout(Readout):
-    """Every fact says what it knows, as a code of angles; the answer is the age whose code is nearest the sum.
+    """Logits of the ages: the similarity of each age's encoding to the sum over the facts.
 
-    Beside it, as ``persons``, what every fact thinks the ages of its two people are: (graphs, 16, 100).
+    The extra output ``persons`` holds the logits of the ages of the two people of every fact: (graphs, 16, 100).
     """
 
     def __init__(self, hidden: int) -> None:

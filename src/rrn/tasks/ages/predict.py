@@ -1,4 +1,4 @@
-"""Facts in words, "Ann is 20. Ann is 4 years older than Bob. How old is Bob?", and what a network answers to them."""
+"""Stories in words, "Ann is 20. Ann is 4 years older than Bob. How old is Bob?", and the answer of a network."""
 
 import re
 from collections import deque
@@ -23,7 +23,7 @@ _FORMS = "'Ann is 20', 'Ann is 4 older than Bob', 'Ann is as old as Bob'"
 
 @dataclass(frozen=True)
 class Story:
-    """A story in the network's terms. ``names[p]`` is what person p is called; made-up people have no name."""
+    """A parsed story. ``names[p]`` is the name of person p; generated people have no name."""
 
     names: list[str]
     questions: Questions
@@ -49,10 +49,10 @@ def probabilities(network: nn.Module, questions: Questions, steps: int) -> np.nd
 
 
 def parse(text: str, question: str | None = None, seed: int = 0) -> Story:
-    """Read facts, and the question if it is not given apart.
+    """Parse facts, and the question unless it is given.
 
-    The network knows stories of exactly eight facts. Shorter ones are filled up with made-up people, whose
-    differences to the people of the story follow from ``seed`` and change nothing about the answer.
+    The network reads exactly eight facts. Shorter stories are filled with facts about generated people, which depend on
+    ``seed`` and do not change the answer.
     """
     names: list[str] = []
     facts: list[tuple[int, int, int, int]] = []
@@ -71,13 +71,13 @@ def parse(text: str, question: str | None = None, seed: int = 0) -> Story:
         elif match := _SAME.match(sentence):
             facts.append((_person(match[1], names), _person(match[2], names), 1, 0))
         else:
-            said = quote(sentence)
-            raise InputError(f"cannot read {said}; facts look like {_FORMS}, questions like 'How old is Ann?'")
+            found = quote(sentence)
+            raise InputError(f"cannot read {found}; facts look like {_FORMS}, questions like 'How old is Ann?'")
     if asked_name is None:
         raise InputError("no question: end with one such as 'How old is Ann?'")
     asked_name = match[1] if (match := _QUESTION.match(asked_name.strip(" ?"))) else asked_name.strip(" ?")
     if asked_name.lower() not in [name.lower() for name in names]:
-        raise InputError(f"{quote(asked_name)} is in no fact; the facts name {', '.join(names) or 'nobody'}")
+        raise InputError(f"{quote(asked_name)} is in no fact; the facts name {', '.join(names) or 'no person'}")
     asked = _person(asked_name, names)
     ages, steps = _solve(facts, names)
     _fill(facts, ages, steps, seed)
@@ -102,7 +102,7 @@ def _person(name: str, names: list[str]) -> int:
 
 
 def _solve(facts: list[tuple[int, int, int, int]], names: list[str]) -> tuple[dict[int, int], dict[int, int]]:
-    """Every person's age and how many differences it takes; refuses stories that do not settle all ages."""
+    """The age of every person and its number of differences; raises `InputError` unless all ages are determined."""
     anchors = [fact for fact in facts if fact[2] == 0]
     if len(anchors) != 1:
         raise InputError(f"expected exactly one fact that states an age ('Ann is 20'), got {len(anchors)}")
@@ -118,19 +118,19 @@ def _solve(facts: list[tuple[int, int, int, int]], names: list[str]) -> tuple[di
                     queue.append(other)
                 elif ages[other] != age:
                     raise InputError(f"the facts contradict each other: {names[other]} is {ages[other]} and {age}")
-    unsettled = [name for person, name in enumerate(names) if person not in ages]
-    if unsettled:
-        raise InputError(f"nothing connects {unsettled[0]} to {names[anchors[0][0]]}, whose age is given")
+    undetermined = [name for person, name in enumerate(names) if person not in ages]
+    if undetermined:
+        raise InputError(f"nothing connects {undetermined[0]} to {names[anchors[0][0]]}, whose age is given")
     impossible = [(names[person], age) for person, age in ages.items() if not 0 <= age < AGES]
     if impossible:
         raise InputError(f"{impossible[0][0]} would be {impossible[0][1]}; ages go from 0 to {AGES - 1}")
     if len(facts) > len(names):
-        raise InputError(f"{len(facts)} facts about {len(names)} people: one says what others do; leave it out")
+        raise InputError(f"{len(facts)} facts about {len(names)} people: one is redundant; leave it out")
     return ages, steps
 
 
 def _fill(facts: list[tuple[int, int, int, int]], ages: dict[int, int], steps: dict[int, int], seed: int) -> None:
-    """By plain sums, so that the page without a server makes up the same people."""
+    """Add generated people. The static page computes the same sums."""
     while len(ages) < PERSONS:
         person = len(ages)
         friend, age = (seed + 3 * person) % person, (31 * seed + 47 * person + 13) % AGES

@@ -1,18 +1,18 @@
-"""Age arithmetic: the paper's network, one that learns to add from answers alone, and one that is told more."""
+"""Presets of age arithmetic: the paper's network, and two networks with numbers encoded as angles."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import tyro
 
-from rrn.training.presets import PAPERS_OPTIMIZER, CurriculumPreset, Dropped, Needs, Range, Weight, Width
+from rrn.training.presets import PAPERS_OPTIMIZER, CurriculumPreset, Dropped, Needs, Range, Width
 
 LAST_LEVEL = 13
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgesPreset(CurriculumPreset):
-    """What all networks of this task share."""
+    """Settings of all networks of this task."""
 
     task = "ages"
 
@@ -23,50 +23,48 @@ class AgesPreset(CurriculumPreset):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperAgesPreset(AgesPreset):
-    """One-hot numbers, MLPs and an LSTM."""
+class PaperPreset(AgesPreset):
+    """The paper's network: one-hot numbers, MLPs and an LSTM."""
 
     network: Annotated[Literal["paper"], tyro.conf.Suppress] = "paper"
     layers: Annotated[int, Range(least=1, most=100)] = 3
     """ReLU layers of each MLP."""
     dropout: Dropped = 0.0
-    """Share dropped in the last two layers of r."""
-    level: Annotated[int, Range(least=0, most=LAST_LEVEL), Needs("curriculum")] = 0
-    """Where the curriculum begins, for weights that have come so far: from 0 (one person) by 7 (eight people, one
-    difference) to 13 (seven differences)."""
+    """Dropout rate of the last two layers of the readout."""
+    curriculum_level: Annotated[int, Range(least=0, most=LAST_LEVEL), Needs("curriculum")] = 0
+    """First level of the curriculum: 0 (one person), …, 7 (eight people, one difference), …, 13 (seven differences)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BeliefsPreset(AgesPreset):
-    """Numbers as angles, products in g; each fact holds beliefs about its two people."""
+class EstimatesPreset(AgesPreset):
+    """Numbers as angles, products in the update; each fact estimates the ages of its two people."""
 
-    network: Annotated[Literal["beliefs"], tyro.conf.Suppress] = "beliefs"
+    network: Annotated[Literal["estimates"], tyro.conf.Suppress] = "estimates"
     message_width: Width = 96
-    """Units of a message."""
+    """Width of a message."""
     update_width: Width = 128
-    """Products in g."""
+    """Product units of the update."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TurningPreset(AgesPreset):
-    """Numbers as angles, products in f, g and r."""
+class AnglesPreset(AgesPreset):
+    """Numbers as angles, products in message, update and readout; supervised by the ages of all people."""
 
-    network: Annotated[Literal["turning"], tyro.conf.Suppress] = "turning"
+    network: Annotated[Literal["angles"], tyro.conf.Suppress] = "angles"
     message_width: Width = 96
-    """Units of a message."""
+    """Width of a message."""
     update_width: Width = 128
-    """Products in g."""
-    facts_loss: Weight = 1.0
-    """Weight of the loss on what every fact thinks the ages of its two people are."""
+    """Product units of the update."""
 
 
-KINDS = (PaperAgesPreset, BeliefsPreset, TurningPreset)
-"""Each network's own settings."""
+KINDS = (PaperPreset, EstimatesPreset, AnglesPreset)
+"""The settings class of each network."""
 
-_PAPER = PaperAgesPreset(
+_PAPER = PaperPreset(
     name="ages-paper",
-    about="Age arithmetic as in the paper's appendix: one-hot numbers, 3-layer MLPs of 128 units, an LSTM. Stories "
-    "of one and two people first. Grown: --layers 1 --lr 2e-3 --pass-mark 0.5, then --start-from it and --level 7.",
+    about="Age arithmetic as in the paper's appendix: one-hot numbers, 3-layer MLPs of 128 units, an LSTM. The "
+    "curriculum starts with one person. Train with --layers 1 --lr 2e-3 --pass-mark 0.5 first, then --start-from it "
+    "and --curriculum-level 7.",
     hidden=128,
     steps=8,
     batch_size=64,
@@ -80,10 +78,10 @@ _PAPER = PaperAgesPreset(
 )
 
 PRESETS = (
-    TurningPreset(
+    AnglesPreset(
         name="ages",
-        about="Age arithmetic: numbers as angles and products in f, g and r, so that adding is easy to learn. "
-        "In training it is told the ages of all people of all facts.",
+        about="Age arithmetic: numbers as angles and products, so that addition is easy to learn. Extra supervision in "
+        "training: the ages of all people.",
         steps=8,
         batch_size=64,
         updates=30_000,
@@ -93,10 +91,10 @@ PRESETS = (
         ema=0.99,
         validate_every=500,
     ),
-    BeliefsPreset(
+    EstimatesPreset(
         name="ages-answers",
-        about="Age arithmetic from answers alone, which is all that the paper's network is told: each fact holds "
-        "beliefs about its two people, and the answer adds up what is believed of the person asked.",
+        about="Age arithmetic supervised by the answers alone, as the paper's network is: each fact estimates the ages "
+        "of its two people, and the answer adds up the estimates for the person asked.",
         steps=8,
         batch_size=64,
         updates=6_000,
@@ -107,9 +105,9 @@ PRESETS = (
         validate_every=500,
     ),
     _PAPER,
-    PaperAgesPreset(
+    PaperPreset(
         name="ages-paper-original",
-        about="The paper's network with the paper's own hyperparameters: for a GPU, and days.",
+        about="The paper's network with the paper's hyperparameters, for days of training on a GPU.",
         hidden=128,
         curriculum=False,
         dropout=0.5,

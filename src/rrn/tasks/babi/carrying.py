@@ -1,4 +1,4 @@
-"""Tasks 2, 3 and 5-8: people carry things about. Each ``ask_*`` returns a question on the world, or None."""
+"""Tasks 2, 3 and 5-8: people carry things. Each ``ask_*`` returns a question about the world, or None."""
 
 from functools import partial
 
@@ -17,10 +17,10 @@ from rrn.tasks.babi.worlds import (
     TRIES,
     UNKNOWN,
     CarryingWorld,
+    make_story,
     other,
     pick,
     setting,
-    tell,
 )
 
 NUMBERS = ("none", "one", "two", "three")
@@ -109,7 +109,7 @@ def ask_whether_in_place(world: CarryingWorld) -> Question | None:
 
 
 def recent_handler(world: CarryingWorld) -> int | None:
-    """Who did something to a thing, drawn from the recent facts."""
+    """A random actor of the recent gets, drops and gives."""
     actors = [world.events[index][1] for index in world.recent() if world.events[index][0] in (GET, DROP, GIVE)]
     return pick(world.random, actors) if actors else None
 
@@ -142,9 +142,9 @@ GIVING = setting(GIVERS, kinds=4)
 COUNTED = setting(ACTORS, kinds=4)
 
 
-two_supporting_facts = partial(tell, 2, CARRYING, ask_where_thing_is)
-three_supporting_facts = partial(tell, 3, SELDOM_THERE, ask_where_thing_was)
-three_arg_relations = partial(tell, 5, GIVING, ask_about_give)
-yes_no_questions = partial(tell, 6, CARRYING, ask_whether_in_place)
-counting = partial(tell, 7, COUNTED, ask_how_many)
-lists_sets = partial(tell, 8, CARRYING, ask_what_carried)
+two_supporting_facts = partial(make_story, 2, CARRYING, ask_where_thing_is)
+three_supporting_facts = partial(make_story, 3, SELDOM_THERE, ask_where_thing_was)
+three_arg_relations = partial(make_story, 5, GIVING, ask_about_give)
+yes_no_questions = partial(make_story, 6, CARRYING, ask_whether_in_place)
+counting = partial(make_story, 7, COUNTED, ask_how_many)
+lists_sets = partial(make_story, 8, CARRYING, ask_what_carried)

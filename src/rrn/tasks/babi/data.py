@@ -24,9 +24,9 @@ from rrn.errors import InputError
 from rrn.io.datasets import SIDECAR
 from rrn.io.files import write_atomically, write_json
 from rrn.tasks.babi.generator import GENERATOR_VERSION, generate_stories
-from rrn.tasks.babi.limits import widened
 from rrn.tasks.babi.reader import SPLITS
 from rrn.tasks.babi.stories import TASKS, Story, cut, story_text
+from rrn.tasks.babi.unanswerable import extended_stories
 from rrn.tasks.babi.vocabulary import answer_id, word_ids
 from rrn.training.experiment import Batch
 
@@ -251,14 +251,14 @@ class EndlessQuestions:
         tasks: Iterable[int] = TASKS,
         table: SentenceTable | None = None,
         stream: int = 0,
-        unanswerable: float = 0.0,
-        everyday: float = 0.0,
+        unanswerable_share: float = 0.0,
+        varied_share: float = 0.0,
     ) -> None:
-        """``unanswerable`` and ``everyday`` are shares of the questions, see `rrn.tasks.babi.limits.widened`."""
+        """The shares are those of `rrn.tasks.babi.unanswerable.extended_stories`."""
         self.table = SentenceTable() if table is None else table
         self._stories = {
-            task: widened(task, seed, stream, unanswerable, everyday)
-            if unanswerable or everyday
+            task: extended_stories(task, seed, stream, unanswerable_share, varied_share)
+            if unanswerable_share or varied_share
             else generate_stories(task, seed, stream)
             for task in tasks
         }

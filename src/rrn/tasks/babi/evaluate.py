@@ -1,4 +1,4 @@
-"""Error by task and by step, on questions never trained on: official files, or generated ones."""
+"""Evaluation of bAbI: error by task and by step on official files or generated questions."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -22,16 +22,16 @@ from rrn.training.experiment import Batch
 from rrn.training.presets import Range
 
 QUESTIONS = 1000
-"""Generated questions of each task, where no files are given."""
+"""Generated questions of each task, if no files are given."""
 SEED = 2**31 - 1
-"""Of the generated test set: no training run's."""
+"""Seed of the generated test set; training uses other seeds."""
 FAILED = 0.05
-"""A task with more errors than this counts as failed."""
+"""Error above which a task counts as failed, as in the paper."""
 CHUNK = 250
 FEWEST = 20
-"""Questions of a task, with an answer or without, so that there are some of both."""
+"""Least number of questions of a task, so that there are answerable and unanswerable ones."""
 BINS = 15
-"""Of probabilities, for the expected calibration error."""
+"""Bins of the expected calibration error."""
 NAMES = (
     "single supporting fact",
     "two supporting facts",
@@ -54,26 +54,25 @@ NAMES = (
     "path finding",
     "agents' motivations",
 )
-"""Of tasks 1 to 20."""
+"""Names of tasks 1 to 20."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(EvaluateOptions):
     split: Literal["train", "valid", "test"] | None = None
-    """Which of the files in --data. Unset: the test files if there are any, else the valid files."""
+    """Split of the files in --data. Unset: test if there are test files, else valid."""
     max_facts: Annotated[int, Range(least=1, most=1000)] | None = None
-    """Facts kept before a question. Unset: as in training."""
+    """Facts read before a question. Unset: as in training."""
     beside: tuple[str, ...] = ()
-    """Further weights of this task to measure on the same questions: other seeds, ablations, baselines."""
+    """More weights of this task to evaluate on the same questions: other seeds, ablations, baselines."""
     limits: bool = False
-    """Also measure whether it knows when the answer is not in the story, and how far its probabilities can be trusted,
-    on generated questions."""
+    """Also evaluate generated questions with and without an answer, and the calibration of the probabilities."""
 
 
-def _said(
+def _logits(
     network: nn.Module, questions: EncodedQuestions, steps: int, max_facts: int, progress: Callable[[int, int], Any]
 ) -> Iterator[tuple[Batch, Tensor]]:
-    """Questions, some at a time, and the logits of their answers: (steps, n, answers)."""
+    """Batches of questions and the logits of their answers: (steps, n, answers)."""
     for number, part in enumerate(questions.batches(CHUNK, max_facts), start=1):
         yield part, answer_logits(network, part, steps)
         progress(min(number * CHUNK, len(questions)), len(questions))
@@ -86,16 +85,15 @@ def probabilities_of(
     max_facts: int,
     progress: Callable[[int, int], Any] = lambda done, of: None,
 ) -> np.ndarray:
-    """Of each answer to each question after the last step: (n, answers)."""
-    said = _said(network, questions, steps, max_facts, progress)
-    return np.concatenate([logits[-1].softmax(-1).numpy() for _, logits in said])
+    """The probability of each answer after the last step: (n, answers)."""
+    logits_of_parts = _logits(network, questions, steps, max_facts, progress)
+    return np.concatenate([logits[-1].softmax(-1).numpy() for _, logits in logits_of_parts])
 
 
 def calibration_error(probability: np.ndarray, happened: np.ndarray, bins: int = BINS) -> float:
-    """The expected calibration error: how far the mean probability is from how often it happened, in each of as many
-    equally wide bins of the probability, weighed by how many fall into each."""
-    place = np.minimum((probability * bins).astype(int), bins - 1)
-    gap = np.bincount(place, probability - happened, minlength=bins)
+    """Expected calibration error: mean |probability - frequency| over bins of equal width, weighted by their size."""
+    index = np.minimum((probability * bins).astype(int), bins - 1)
+    gap = np.bincount(index, probability - happened, minlength=bins)
     return float(np.abs(gap).sum() / len(probability))
 
 
@@ -106,25 +104,26 @@ def measure_limits(
     questions_per_task: int = QUESTIONS,
     progress: Callable[[int, int], Any] = lambda done, of: None,
 ) -> dict[str, Any]:
-    """Generated questions, half of which have no answer in the story (see `rrn.tasks.babi.limits`): the share answered
-    rightly of both, the share refused of those that have one, and the error of the probabilities: of the answer given,
-    and of there being none."""
-    questions = EndlessQuestions(SEED, unanswerable=0.5, everyday=0.25).take(questions_per_task)
-    said = probabilities_of(network, questions, steps, max_facts, progress)
-    right = said.argmax(1) == questions.answers
-    refused, untold = said.argmax(1) == UNKNOWN_ID, questions.answers == UNKNOWN_ID
+    """Accuracy and calibration on generated questions, half of them unanswerable (`rrn.tasks.babi.unanswerable`)."""
+    questions = EndlessQuestions(SEED, unanswerable_share=0.5, varied_share=0.25).take(questions_per_task)
+    shares = probabilities_of(network, questions, steps, max_facts, progress)
+    right = shares.argmax(1) == questions.answers
+    refused, unanswerable = shares.argmax(1) == UNKNOWN_ID, questions.answers == UNKNOWN_ID
 
     def figures(rows: np.ndarray) -> dict[str, Any]:
-        mine = np.isin(np.arange(len(right)), rows)
+        chosen = np.isin(np.arange(len(right)), rows)
         return {
             "answerable": {
-                "n": int((mine & ~untold).sum()),
-                "accuracy": float(right[mine & ~untold].mean()),
-                "said_not_in_the_story": float(refused[mine & ~untold].mean()),
+                "n": int((chosen & ~unanswerable).sum()),
+                "accuracy": float(right[chosen & ~unanswerable].mean()),
+                "said_not_in_the_story": float(refused[chosen & ~unanswerable].mean()),
             },
-            "unanswerable": {"n": int((mine & untold).sum()), "accuracy": float(right[mine & untold].mean())},
-            "calibration_error": calibration_error(said[mine].max(1), right[mine]),
-            "calibration_error_not_in_the_story": calibration_error(said[mine, UNKNOWN_ID], untold[mine]),
+            "unanswerable": {
+                "n": int((chosen & unanswerable).sum()),
+                "accuracy": float(right[chosen & unanswerable].mean()),
+            },
+            "calibration_error": calibration_error(shares[chosen].max(1), right[chosen]),
+            "calibration_error_not_in_the_story": calibration_error(shares[chosen, UNKNOWN_ID], unanswerable[chosen]),
         }
 
     by_task = {str(task): figures(rows) for task, rows in questions.rows_by_task.items()}
@@ -138,13 +137,13 @@ def wrong_by_step(
     max_facts: int,
     progress: Callable[[int, int], Any] = lambda done, of: None,
 ) -> np.ndarray:
-    """Whether each question is answered wrong after each step: (steps, n)."""
-    said = _said(network, questions, steps, max_facts, progress)
-    return np.concatenate([(logits.argmax(-1) != part["answers"]).numpy() for part, logits in said], axis=1)
+    """Whether the answer to each question is wrong after each step: (steps, n)."""
+    logits_of_parts = _logits(network, questions, steps, max_facts, progress)
+    return np.concatenate([(logits.argmax(-1) != part["answers"]).numpy() for part, logits in logits_of_parts], axis=1)
 
 
 def read_questions(source: Path, split: str | None) -> tuple[EncodedQuestions, str]:
-    """The questions of official files, and the split they are of."""
+    """The questions of official files, and their split."""
     for wanted in [split] if split else ["test", "valid"]:
         try:
             return encode(read_babi(source, wanted), SentenceTable()), wanted
@@ -163,7 +162,7 @@ def evaluate(
     if max_facts < 1:
         raise InputError(f"--max-facts: expected at least 1, got {max_facts}")
     if max_facts > preset.max_facts and isinstance(preset, (PaperPreset, MemN2NPreset)):
-        raise InputError(f"--max-facts: {preset.name} has places for {preset.max_facts} facts, got {max_facts}")
+        raise InputError(f"--max-facts: {preset.name} reads at most {preset.max_facts} facts, got {max_facts}")
     if options.data is None:
         questions, split = EndlessQuestions(SEED).take(QUESTIONS), "generated"
     else:
@@ -225,7 +224,7 @@ def _measure(
 def _measure_weights(weights: str, questions: EncodedQuestions) -> dict[str, Any]:
     preset, config = read_config(weights)
     if not isinstance(preset, BabiPreset):
-        raise InputError(f"--beside {weights}: of the task {preset.task!r}, not of bAbI")
+        raise InputError(f"--beside {weights}: expected weights of bAbI, got weights of {preset.task!r}")
     network = from_pretrained(weights)
     figures = _measure(network, preset, questions, list(range(1, preset.steps + 1)), preset.max_facts)
     about = {name: config["trained"].get(name) for name in ("update", "minutes")}
@@ -233,13 +232,13 @@ def _measure_weights(weights: str, questions: EncodedQuestions) -> dict[str, Any
 
 
 def _label(weights: str) -> str:
-    """The name of a run for runs/<name>/best, else that of the weights."""
+    """``<name>`` for ``runs/<name>/best``, else the name of the weights."""
     path = Path(weights)
     return path.parent.name if path.name == "best" else path.name
 
 
 def _network(preset: BabiPreset) -> BabiPreset:
-    """The preset whatever its seed and the length and stages of its training: runs of it differ by these alone."""
+    """The preset without its seed, length and stages of training, to compare runs of one network."""
     return replace(preset, seed=0, updates=1, minutes=None, start_from=None, validate_every=1)
 
 
@@ -254,23 +253,25 @@ def tables(result: dict[str, Any]) -> list[Any]:
         table.add_row(task, NAMES[int(task) - 1], f"{result['n_by_task'][task]:,}", *cells, style=style)
     table.add_row("", "mean error", f"{result['n']:,}", *[f"{result['mean_error_by_steps'][t]:.2%}" for t in steps])
     failed = ", ".join(map(str, result["failed_tasks"])) or "none"
-    said = f"\n{result['data']}: mean error {result['mean_error']:.2%}; failed tasks (error > {FAILED:.0%}): {failed}"
+    summary = (
+        f"\n{result['data']}: mean error {result['mean_error']:.2%}; failed tasks (error > {FAILED:.0%}): {failed}"
+    )
     if result["data"] == "generated questions":
-        said += "\nGenerated questions, not the released ones: give the folder of the official files with --data."
-    told: list[Any] = [table, said, *(_limits_tables(result["limits"]) if "limits" in result else [])]
+        summary += "\nGenerated questions, not the released ones: give the folder of the official files with --data."
+    parts: list[Any] = [table, summary, *(_limits_tables(result["limits"]) if "limits" in result else [])]
     if "beside" not in result:
-        return told
+        return parts
     others = Table("run", "trained on", "updates", "mean error", "failed", box=None, header_style="bold")
     for name, other in result["beside"].items():
         row = (f"{other['update']:,}", f"{other['mean_error']:.2%}", str(len(other["failed_tasks"])))
         others.add_row(name, other["trained_on"], *row)
     seeds = result["over_seeds"]
     spread = f"{seeds['mean_error']:.2%} ± {seeds['deviation']:.2%}"
-    return [*told, "", others, f"\n{seeds['runs']} seeds of {result['preset']}: mean error {spread}"]
+    return [*parts, "", others, f"\n{seeds['runs']} seeds of {result['preset']}: mean error {spread}"]
 
 
 def _limits_tables(limits: dict[str, Any]) -> list[Any]:
-    columns = ("right", "refused", "not told", "calibration")
+    columns = ("right", "refused", "unanswerable", "calibration")
     table = Table("task", "", *columns, box=None, header_style="bold")
     for task, figures in [*limits["by_task"].items(), ("", limits)]:
         table.add_row(
@@ -282,8 +283,8 @@ def _limits_tables(limits: dict[str, Any]) -> list[Any]:
             f"{figures['calibration_error']:.2%}",
         )
     title = (
-        f"\nGenerated questions, {limits['answerable']['n']:,} whose answer is in the story (right, refused) and "
-        f"{limits['unanswerable']['n']:,} whose answer is not (rightly refused: not told):"
+        f"\nGenerated questions, {limits['answerable']['n']:,} with an answer in the story (right, refused) and "
+        f"{limits['unanswerable']['n']:,} without one (rightly refused: unanswerable):"
     )
     error = limits["calibration_error_not_in_the_story"]
     return [title, table, f"calibration error of the probability that the answer is not in the story: {error:.2%}"]

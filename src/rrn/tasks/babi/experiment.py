@@ -1,4 +1,4 @@
-"""How bAbI is trained: on generated questions without end, hard tasks more often, told which facts matter."""
+"""Training of bAbI: newly generated questions, difficult tasks more often, supervised by supporting facts."""
 
 import math
 
@@ -18,37 +18,36 @@ from rrn.tasks.babi.stories import TASKS
 from rrn.training.experiment import Batch, Experiment
 
 POOL = 1000
-"""Questions of each task that are drawn from at a time, as long as the task is not understood: seeing the same
-questions again and again helps to find out what they are about. Then as many as are drawn, or all there are, lest they
-be learned by heart."""
-UNDERSTOOD = 0.2
-"""The running error below which a task counts as understood."""
+"""Questions of each task in the pool that batches are sampled from, while the error of the task is high. Repetition
+helps at first. Later, the pool has as many questions as are sampled from it, or all of the task."""
+LARGE_POOL_BELOW = 0.2
+"""Running error of a task below which its pool is large."""
 POOL_UPDATES = 300
-"""Updates that draw from one pool before the next takes its place."""
+"""Updates per pool."""
 SHORTEST = 0.1
-"""With --short-first: the share of a task's questions, those with the fewest facts, that it begins with."""
+"""Initial share of a task's questions with --curriculum-by-length: those with the fewest facts."""
 LONGER_BELOW = 1 / 3
-"""The running error below which it takes twice as many."""
+"""Running error of a task below which the share doubles."""
 VALIDATION = 200
-"""Generated questions of each task to validate on."""
-MEMORY = 0.97
-"""Share of a task's running error that a question leaves unchanged."""
+"""Generated questions of each task for validation."""
+ERROR_DECAY = 0.97
+"""Decay of a task's running error per question."""
 LEAST_ERROR = 1e-3
-"""A task counts as at least this wrong, so that none is forgotten."""
+"""Lower bound of the running error, so that every task is sampled."""
 
 
 class BabiExperiment(Experiment[BabiPreset]):
-    """Tasks are drawn by their running error. The roles network has a second loss, on which facts it points at."""
+    """Samples tasks by running error. `RolesPreset` adds a loss on the supporting facts."""
 
     def __init__(self, preset: BabiPreset) -> None:
         super().__init__(preset)
         unknown = [task for task in preset.tasks if task not in TASKS]
         if unknown or not preset.tasks:
-            raise InputError(f"--tasks: expected some of 1 to 20, got {', '.join(map(str, unknown)) or 'none'}")
+            raise InputError(f"--tasks: expected numbers from 1 to 20, got {', '.join(map(str, unknown)) or 'none'}")
         self.table = SentenceTable()
         self.errors = dict.fromkeys(preset.tasks, 1.0)
-        self.shortest = dict.fromkeys(preset.tasks, SHORTEST if preset.short_first else 1.0)
-        """The share of each task's questions that are drawn, those with the fewest facts."""
+        self.shortest = dict.fromkeys(preset.tasks, SHORTEST if preset.curriculum_by_length else 1.0)
+        """Share of each task's questions that are sampled, those with the fewest facts."""
         self.drawn = 0
         self.pool: EncodedQuestions | None = None
         self.pooled = dict.fromkeys(preset.tasks, POOL)
@@ -63,7 +62,9 @@ class BabiExperiment(Experiment[BabiPreset]):
 
     def _questions(self, stream: int) -> EndlessQuestions:
         preset = self.preset
-        return EndlessQuestions(preset.seed, preset.tasks, self.table, stream, preset.unanswerable, preset.everyday)
+        return EndlessQuestions(
+            preset.seed, preset.tasks, self.table, stream, preset.unanswerable_share, preset.varied_share
+        )
 
     def sample(self, rng: np.random.Generator) -> Batch:
         preset = self.preset
@@ -71,7 +72,7 @@ class BabiExperiment(Experiment[BabiPreset]):
         if self.drawn % POOL_UPDATES == 0:
             drawn = preset.batch_size * POOL_UPDATES
             self.pooled = {
-                task: max(POOL, math.ceil(weight * drawn)) if self.errors[task] < UNDERSTOOD else POOL
+                task: max(POOL, math.ceil(weight * drawn)) if self.errors[task] < LARGE_POOL_BELOW else POOL
                 for task, weight in weights.items()
             }
             self.pool = None
@@ -80,14 +81,14 @@ class BabiExperiment(Experiment[BabiPreset]):
             if self.official is not None:
                 self.pool = self.official.window(self.pooled, turn)
             else:
-                self.pool = self._questions(stream=2 + turn).take(self.pooled)  # 0 and 1 are to test and to validate on
+                self.pool = self._questions(stream=2 + turn).take(self.pooled)  # 0 and 1: test, validation
         self.drawn += 1
-        shortest = self.shortest if preset.short_first else None
+        shortest = self.shortest if preset.curriculum_by_length else None
         return self.pool.sample(rng, preset.batch_size, preset.max_facts, weights, shortest)
 
     def _weights(self) -> dict[int, float]:
-        """The share of the questions that each task gets."""
-        total, tasks, by_error = sum(self.errors.values()), len(self.errors), self.preset.by_error
+        """Share of each task in a batch."""
+        total, tasks, by_error = sum(self.errors.values()), len(self.errors), self.preset.sampling_by_error
         return {task: by_error * error / total + (1 - by_error) / tasks for task, error in self.errors.items()}
 
     def targets(self, batch: Batch) -> Tensor:
@@ -107,16 +108,16 @@ class BabiExperiment(Experiment[BabiPreset]):
         wrong = (answer_of(outputs)[-1].argmax(-1) != batch["answers"]).float()
         figures = {"error": float(wrong.mean())}
         for task in self.errors:
-            mine = (batch["tasks"] == task).float()
-            figures[f"asked_{task}"] = float(mine.mean())
-            figures[f"wrong_{task}"] = float((wrong * mine).mean())
+            of_task = (batch["tasks"] == task).float()
+            figures[f"asked_{task}"] = float(of_task.mean())
+            figures[f"wrong_{task}"] = float((wrong * of_task).mean())
         return figures
 
     def observe(self, measures: dict[str, float]) -> None:
         for task, before in self.errors.items():
             asked, wrong = measures[f"asked_{task}"], measures[f"wrong_{task}"]
             if asked:
-                keep = MEMORY ** (asked * self.preset.batch_size)
+                keep = ERROR_DECAY ** (asked * self.preset.batch_size)
                 self.errors[task] = max(keep * before + (1 - keep) * wrong / asked, LEAST_ERROR)
             if self.shortest[task] < 1 and self.errors[task] < LONGER_BELOW:
                 self.shortest[task], self.errors[task] = min(1.0, 2 * self.shortest[task]), 1.0
@@ -147,10 +148,10 @@ class BabiExperiment(Experiment[BabiPreset]):
 
 
 def pointer_loss(points: Tensor, batch: Batch) -> Tensor:
-    """How far the pointers are from the supporting facts. ``points`` is (steps, n, F + 1, 4), node 0 the question.
+    """Loss of the pointers and of the relevance. ``points`` is (steps, n, F + 1, 4); node 0 is the question.
 
-    Pointer k should point at the k-th supporting fact, at the question if there are fewer; where there are more facts
-    than pointers, only the fourth logit, that a fact supports the answer at all, is told.
+    The target of pointer k is the k-th supporting fact, or the question if there are fewer. Questions with more
+    supporting facts than pointers have a loss on the relevance only.
     """
     support = batch["support"]
     steps, _, size, _ = points.shape
@@ -160,8 +161,8 @@ def pointer_loss(points: Tensor, batch: Batch) -> Tensor:
     hits = support[..., None] == pointers  # (n, F, pointers)
     targets = torch.where(hits.any(1), hits.int().argmax(1) + 1, 0)
     chosen = log_share.gather(2, targets[:, None].expand(steps, -1, 1, -1))[:, :, 0]
-    told = (support.amax(1) <= POINTERS)[:, None]
-    pointing = -(chosen * told).mean()
+    few = (support.amax(1) <= POINTERS)[:, None]
+    pointing = -(chosen * few).mean()
     relevant = (support > 0).float().expand(steps, -1, -1)
     each = F.binary_cross_entropy_with_logits(points[:, :, 1:, POINTERS], relevant, reduction="none")
     return pointing + (each * exists[:, 1:]).sum(-1).mean() / 4

@@ -1,4 +1,4 @@
-"""Stories of the 20 bAbI tasks without end, drawn like those of the released data (version 1.2)."""
+"""Generator of the 20 bAbI tasks, with the same distribution as the released data (version 1.2)."""
 
 from collections.abc import Callable, Iterator
 from random import Random
@@ -10,7 +10,7 @@ from rrn.tasks.babi import carrying, moving, puzzles
 from rrn.tasks.babi.stories import Story
 
 GENERATOR_VERSION = 1
-"""Raised whenever the same seed would give other stories."""
+"""Increases whenever the same seed gives other stories."""
 
 STORY_MAKERS: dict[int, Callable[[Random], Story]] = {
     1: moving.single_supporting_fact,
@@ -37,11 +37,11 @@ STORY_MAKERS: dict[int, Callable[[Random], Story]] = {
 
 
 def generate_stories(task: int, seed: int, stream: int = 0) -> Iterator[Story]:
-    """Stories of one task without end. Streams (one each for train, valid, test, say) of a seed are independent."""
+    """An endless stream of stories of a task. Streams of a seed (e.g. train, valid, test) are independent."""
     if task not in STORY_MAKERS:
-        raise InputError(f"bAbI has tasks 1 to 20, not {task}")
+        raise InputError(f"task: expected 1 to 20, got {task}")
     if seed < 0:
-        raise InputError(f"a seed is 0 or more, not {seed}")
+        raise InputError(f"seed: expected 0 or more, got {seed}")
     make_story = STORY_MAKERS[task]
     state = np.random.SeedSequence(seed, spawn_key=(stream, task)).generate_state(8)
     random = Random(int.from_bytes(state.astype("<u4").tobytes(), "little"))

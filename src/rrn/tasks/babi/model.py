@@ -82,9 +82,11 @@ class PaperNetwork(nn.Module):
     def __init__(self, preset: PaperPreset) -> None:
         super().__init__()
         code, self.max_facts, self.joint = preset.word_width, preset.max_facts, preset.encoding != "none"
-        if preset.shift > self.max_facts:
-            raise InputError(f"--shift: expected at most --max-facts, {self.max_facts}, got {preset.shift}")
-        self.shift = preset.shift
+        if preset.position_shift > self.max_facts:
+            raise InputError(
+                f"--position-shift: expected at most --max-facts, {self.max_facts}, got {preset.position_shift}"
+            )
+        self.shift = preset.position_shift
         self.facts = SentenceLSTM(preset.word_width, code)
         self.question = SentenceLSTM(preset.word_width, code)
         self.rrn = RRN(

@@ -1,4 +1,4 @@
-"""Tasks 1 and 9-14: people move, told plainly, by negation or half-knowledge, with pronouns, in pairs, in time."""
+"""Tasks 1 and 9-14: people move. The facts use plain sentences, negation, alternatives, pronouns, pairs or times."""
 
 from collections.abc import Callable
 from random import Random
@@ -64,7 +64,7 @@ def hidden_places(random: Callable[[], float]) -> list[int]:
 
 
 def recent_index(random: Callable[[], float], count: int) -> int:
-    """One of the latest of so many facts (or mentions)."""
+    """A random index among the latest of ``count`` facts or mentions."""
     return count - 1 - int(random() * min(RECENT, count))
 
 
@@ -91,7 +91,7 @@ def simple_negation(rng: Random) -> Story:
     random = rng.random
     place = hidden_places(random)
     denied: list[int | None] = [None] * PEOPLE
-    """The place that the latest fact on each actor says the actor has left."""
+    """The place that each actor has left according to a negation in the latest fact."""
     last_fact = [0] * PEOPLE
     movers: list[int] = []
     facts: list[str] = []
@@ -103,11 +103,11 @@ def simple_negation(rng: Random) -> Story:
             place[actor] = destination = other(random, ROOMS, left)
             last_fact[actor] = len(facts)
             movers.append(actor)
-            told = random()
-            denied[actor] = left if told >= 0.75 else None
-            if told < 0.5:
+            form = random()
+            denied[actor] = left if form >= 0.75 else None
+            if form < 0.5:
                 facts.append(pick(random, MOVES[actor][destination]))
-            elif told < 0.75:
+            elif form < 0.75:
                 facts.append(IS_HERE[actor][destination][0])
             else:
                 facts.append(pick(random, IS_NOT_HERE[actor][left]))
@@ -126,7 +126,7 @@ def indefinite_knowledge(rng: Random) -> Story:
     random = rng.random
     place = hidden_places(random)
     possible: list[tuple[int, int] | None] = [None] * PEOPLE
-    """The two places between which the latest fact on each actor leaves it open (they may be the same)."""
+    """The two places in the latest fact about each actor, if it is an alternative; they may be equal."""
     last_fact = [0] * PEOPLE
     movers: list[int] = []
     facts: list[str] = []
@@ -138,10 +138,10 @@ def indefinite_knowledge(rng: Random) -> Story:
             last_fact[actor] = len(facts)
             movers.append(actor)
             possible[actor] = None
-            told = random()
-            if told < 0.5:
+            form = random()
+            if form < 0.5:
                 facts.append(pick(random, TOWN_MOVES[actor][destination]))
-            elif told < 0.75:
+            elif form < 0.75:
                 facts.append(TOWN_IS_HERE[actor][destination][0])
             else:
                 decoy = int(random() * ROOMS)
@@ -190,7 +190,7 @@ def joint_move(random: Callable[[], float], place: list[int]) -> tuple[tuple[int
 
 
 def conjunction(rng: Random) -> Story:
-    """Not the latest facts but the latest mentions of people count here: two a fact, so two facts and a half."""
+    """The question is about one of the latest mentions of people, of which each fact has two."""
     random = rng.random
     place = hidden_places(random)
     last_fact = [0] * PEOPLE
@@ -211,7 +211,7 @@ def conjunction(rng: Random) -> Story:
 
 
 def compound_coreference(rng: Random) -> Story:
-    """As in `conjunction`, "they" mentioning both people again."""
+    """As in `conjunction`; "they" mentions both people."""
     random = rng.random
     place = hidden_places(random)
     last_block = [0] * PEOPLE
@@ -241,12 +241,12 @@ def cyclic_shuffle(random: Callable[[], float], items: list[int]) -> None:
 
 
 def time_reasoning(rng: Random) -> Story:
-    """Each person's day is told in order, but the facts between two questions are then shuffled."""
+    """The facts of each person are ordered in time; the facts between two questions are shuffled."""
     random = rng.random
     visits: list[list[tuple[int, int]]] = [[] for _ in range(PEOPLE)]
-    """Of each person, slot by slot: the place and the number of the fact in the order it happened."""
+    """For each person and time of day: the place, and the index of the event in order of time."""
     happened: list[tuple[int, int]] = []
-    """Of each fact in the order it happened: the person and the slot."""
+    """For each event in order of time: the person and the time of day."""
     shown_at: list[int] = []
     sentences: list[str] = []
     facts: list[str] = []

@@ -1,4 +1,4 @@
-"""A question about a story of one's own: what a network answers, and which facts it owes the answer to."""
+"""Questions about custom stories: the answer of a network, and the importance of each fact."""
 
 from typing import NamedTuple
 
@@ -9,16 +9,15 @@ from rrn.inference.result import Result
 from rrn.tasks.answers import answer_logits, answer_result
 from rrn.tasks.babi.data import SentenceTable, encode
 from rrn.tasks.babi.stories import Question, Story
-from rrn.tasks.babi.vocabulary import ANSWERS, NOT_TOLD, hint_for, read_as, split_sentences, unknown_words
+from rrn.tasks.babi.vocabulary import ANSWERS, NO_ANSWER, hint_for, read_as, split_sentences, unknown_words
 
 
 class UnknownWord(InputError):
-    """A sentence has a word that the network does not know."""
+    """A sentence contains a word outside the vocabulary."""
 
 
 class Asked(NamedTuple):
-    """Facts, oldest first, and the question about them: a sentence each; and which everyday words were read as which
-    of bAbI's (`read_as`)."""
+    """Facts, oldest first, and a question, one sentence each; and the words replaced by `read_as`."""
 
     facts: list[str]
     question: str
@@ -26,22 +25,22 @@ class Asked(NamedTuple):
 
 
 def parse(story: str, question: str = "") -> Asked:
-    """Facts, and the question if it is not given apart: then it is the story's last sentence."""
+    """Split a story into facts. Without ``question``, the last sentence is the question."""
     facts = split_sentences(story)
     if not question:
         if not facts or not facts[-1].endswith("?"):
-            raise InputError("the question: none; give it as a second argument, or as the story's last sentence")
+            raise InputError("the question: none; give it as the second argument or as the last sentence of the story")
         question = facts.pop()
-    return understood(facts, question)
+    return normalise(facts, question)
 
 
-def understood(facts: list[str], question: str) -> Asked:
-    """The same in bAbI's words; a sentence that has others is refused."""
+def normalise(facts: list[str], question: str) -> Asked:
+    """Replace words by those of the vocabulary; raises `UnknownWord` for other words."""
     sentences: list[str] = []
     replaced: dict[str, str] = {}
     for sentence in (*facts, question):
-        said, words = read_as(sentence)
-        sentences.append(said)
+        replacement, words = read_as(sentence)
+        sentences.append(replacement)
         replaced |= dict(words)
     check_words(sentences)
     return Asked(sentences[:-1], sentences[-1], tuple(replaced.items()))
@@ -67,7 +66,7 @@ def predict(network: nn.Module, asked: Asked, steps: int, max_facts: int) -> Res
     whole, without = probabilities[:, 0], probabilities[-1, 1:]
     best = whole[-1].argmax()
     importance = (whole[-1, best] - without[:, best]).tolist() if len(facts) > 1 else [1.0]
-    return answer_result(whole, ANSWERS, question, facts=facts, importance=importance, no_answer=NOT_TOLD)
+    return answer_result(whole, ANSWERS, question, facts=facts, importance=importance, no_answer=NO_ANSWER)
 
 
 def check_words(sentences: list[str]) -> None:
@@ -75,5 +74,5 @@ def check_words(sentences: list[str]) -> None:
         unknown = unknown_words(sentence)
         if unknown:
             hint = hint_for(unknown[0], sentence)
-            said = f"{quote(sentence)}: the network does not know the word {quote(unknown[0])}"
-            raise UnknownWord(f"{said}; {hint}" if hint else said)
+            message = f"{quote(sentence)}: the network does not know the word {quote(unknown[0])}"
+            raise UnknownWord(f"{message}; {hint}" if hint else message)

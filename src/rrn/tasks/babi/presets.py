@@ -1,4 +1,4 @@
-"""bAbI: the paper's network and its ablations, one that learns on a CPU, and baselines of the paper's table."""
+"""Presets of bAbI: the paper's network and its ablations, a network that trains fast on a CPU, and baselines."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,71 +13,69 @@ Few = Annotated[int, Range(least=1, most=64)]
 
 @dataclass(frozen=True, kw_only=True)
 class BabiPreset(Preset):
-    """What all networks of this task share."""
+    """Settings of all networks of this task."""
 
     task = "babi"
 
     network: Annotated[str, tyro.conf.Suppress] = ""
     segment: Annotated[Literal[None], tyro.conf.Suppress] = None
-    """Every question is run as a whole."""
+    """Always unset: each update runs all steps."""
 
     hidden: Width = 96
     """Units of the state."""
     max_facts: Annotated[int, Range(least=1, most=1000)] = 20
-    """Facts kept before a question, the last ones."""
-    by_error: Share = 0.0
-    """Share of the questions drawn from tasks in proportion to their running error; the rest from all tasks alike."""
-    short_first: bool = False
-    """Begin with the tenth of each task's questions that have the fewest facts, and take twice as many whenever the
-    task's running error has fallen below a third."""
+    """Facts read before a question, the last ones."""
+    sampling_by_error: Share = 0.0
+    """Share of the questions sampled from tasks in proportion to their running error; the rest is sampled uniformly."""
+    curriculum_by_length: bool = False
+    """Start with the tenth of each task's questions that has the fewest facts. The share doubles whenever the task's
+    running error is below a third."""
     data: Path | None = None
-    """A folder or archive of official files to train on. Unset: generated questions, ever new."""
+    """Folder or archive of official files to train on. Unset: newly generated questions."""
     tasks: Annotated[tuple[int, ...], Range(least=1, most=20)] = tuple(range(1, 21))
-    """The tasks trained on."""
-    unanswerable: Annotated[Share, Needs("data", False)] = 0.0
+    """Tasks to train on."""
+    unanswerable_share: Annotated[Share, Needs("data", False)] = 0.0
     """Share of the generated questions whose answer is not in the story."""
-    everyday: Annotated[Share, Needs("data", False)] = 0.0
-    """Share of the generated questions of tasks 1–3 and 5–8 that are about stories as a person may tell them: short, of
-    any people in any places."""
+    varied_share: Annotated[Share, Needs("data", False)] = 0.0
+    """Share of the generated questions of tasks 1–3 and 5–8 about short stories with any people in any places."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RolesPreset(BabiPreset):
-    """Words in roles, messages that compete, pointers at facts."""
+    """Semantic roles of words, attention between sentences, pointers to facts."""
 
     network: Annotated[Literal["roles"], tyro.conf.Suppress] = "roles"
     word_width: Width = 64
-    """Units of a word's code."""
+    """Width of a word vector."""
     roles: Few = 6
-    """Words picked out of each sentence, to be compared with those of others."""
+    """Semantic roles of a sentence; edges compare the words in each pair of roles."""
     edge_features: Width = 16
-    """What of the comparison of two facts a message sees."""
+    """Features of an edge."""
     heads: Few = 6
-    """Softmaxes over senders per step."""
+    """Attention heads."""
     head_width: Width = 16
     """Units of a head."""
     update_width: Width = 128
-    """Products in g."""
+    """Product units of the update."""
     support_loss: Weight = 1.0
     """Weight of the loss on which facts support the answer (strong supervision). 0: answers alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperPreset(BabiPreset):
-    """LSTMs, MLPs and sums."""
+    """The paper's network: LSTMs, MLPs and sums."""
 
     network: Annotated[Literal["paper"], tyro.conf.Suppress] = "paper"
     word_width: Width = 32
-    """Units of a word's code and of a sentence's."""
+    """Width of a word vector and of a sentence vector."""
     layers: Annotated[int, Range(least=1, most=100)] = 3
-    """ReLU layers of each MLP (of r one fewer, but at least one)."""
+    """ReLU layers of each MLP; the readout has one fewer, but at least one."""
     encoding: Literal["mlp", "linear", "none"] = "mlp"
-    """How fact, question and position become x: by an MLP, a linear layer, or fact and position alone."""
+    """Encoder of fact, question and position: an MLP, a linear layer, or an MLP without the question."""
     dropout: Dropped = 0.0
-    """Share dropped in the last two layers of r."""
-    shift: Annotated[int, Range(least=0, most=1000)] = 20
-    """In training the positions of a story's facts, which count from 1, are shifted by a random number below this, as
-    in the paper. 0: they stay as they are."""
+    """Dropout rate of the last two layers of the readout."""
+    position_shift: Annotated[int, Range(least=0, most=1000)] = 20
+    """In training, the positions of the facts are shifted by a random number below this, as in the paper. 0: never."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +84,7 @@ class LSTMPreset(BabiPreset):
 
     network: Annotated[Literal["lstm"], tyro.conf.Suppress] = "lstm"
     word_width: Width = 32
-    """Units of a word's code."""
+    """Width of a word vector."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,21 +100,21 @@ class EntNetPreset(BabiPreset):
 
     network: Annotated[Literal["entnet"], tyro.conf.Suppress] = "entnet"
     slots: Width = 20
-    """Entities it keeps track of."""
+    """Memory slots."""
 
 
 KINDS = (RolesPreset, PaperPreset, LSTMPreset, MemN2NPreset, EntNetPreset)
-"""Each network's own settings."""
+"""The settings class of each network."""
 
 _PAPER = PaperPreset(
     name="babi-paper",
     about="bAbI as in the paper's appendix: LSTMs of 32 units, MLPs of 3 layers of 128, the question on every edge. "
-    "Grown: --layers 1 first, then --start-from its weights.",
+    "Train with --layers 1 first, then --start-from its weights.",
     hidden=128,
     dropout=0.5,
-    shift=0,
-    by_error=0.5,
-    short_first=True,
+    position_shift=0,
+    sampling_by_error=0.5,
+    curriculum_by_length=True,
     steps=3,
     batch_size=64,
     updates=1_000_000,
@@ -129,10 +127,10 @@ _PAPER = PaperPreset(
 
 _ROLES = RolesPreset(
     name="babi",
-    about="All 20 tasks of bAbI in one network: words in roles, messages that compete, pointers at the facts. "
-    "Strongly supervised: in training it is told which facts support the answer.",
+    about="All 20 tasks of bAbI in one network: semantic roles, attention between sentences, pointers to facts. "
+    "Extra supervision in training: the supporting facts.",
     max_facts=30,
-    by_error=0.9,
+    sampling_by_error=0.9,
     steps=4,
     batch_size=64,
     updates=1_500,
@@ -143,14 +141,14 @@ _ROLES = RolesPreset(
 )
 
 ASKED = "babi-limits"
-"""The shipped weights that are asked where none are named: they know when the answer is not in the story."""
+"""Default weights of ``rrn ask babi``: they recognise unanswerable questions."""
 
 PRESETS = (
     _ROLES,
     replace(
         _ROLES,
         name="babi-answers",
-        about="As babi, but told answers alone, not which facts support them: what the paper's network is told.",
+        about="As babi, but supervised by the answers alone, as the paper's network is.",
         support_loss=0.0,
         updates=10_000,
         validate_every=500,
@@ -158,11 +156,10 @@ PRESETS = (
     replace(
         _ROLES,
         name=ASKED,
-        about="As babi, trained on (--start-from weights of babi) until it also knows when the answer is not in the "
-        "story, and reads stories as a person may tell them.",
-        by_error=0.5,
-        unanswerable=0.25,
-        everyday=0.25,
+        about="As babi, fine-tuned (--start-from babi) on unanswerable questions and more varied stories.",
+        sampling_by_error=0.5,
+        unanswerable_share=0.25,
+        varied_share=0.25,
         updates=2_000,
         lr=1e-3,
         validate_every=250,
@@ -171,10 +168,10 @@ PRESETS = (
     replace(
         _PAPER,
         name="babi-paper-original",
-        about="The paper's network with the paper's own hyperparameters: for a GPU, and days.",
-        shift=20,
-        by_error=0.0,
-        short_first=False,
+        about="The paper's network with the paper's hyperparameters, for days of training on a GPU.",
+        position_shift=20,
+        sampling_by_error=0.0,
+        curriculum_by_length=False,
         batch_size=512,
         updates=5_000_000,
         minutes=None,
@@ -209,7 +206,7 @@ PRESETS = (
         updates=1_000_000,
         minutes=20,
         lr=2e-3,
-        short_first=True,
+        curriculum_by_length=True,
         ema=0.998,
         validate_every=250,
     ),
@@ -224,8 +221,8 @@ PRESETS = (
         updates=1_000_000,
         minutes=20,
         lr=2e-3,
-        short_first=True,
-        by_error=0.5,
+        curriculum_by_length=True,
+        sampling_by_error=0.5,
         ema=0.998,
         validate_every=250,
     ),
@@ -239,8 +236,8 @@ PRESETS = (
         updates=1_000_000,
         minutes=20,
         lr=2e-3,
-        short_first=True,
-        by_error=0.5,
+        curriculum_by_length=True,
+        sampling_by_error=0.5,
         ema=0.998,
         validate_every=250,
     ),

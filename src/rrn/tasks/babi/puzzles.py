@@ -1,4 +1,4 @@
-"""Tasks 4 and 15-20: small worlds of their own, from rooms in a line to what makes people get up."""
+"""Tasks 4 and 15-20: relations of rooms, deduction, induction, positions, sizes, paths and motivations."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -28,10 +28,7 @@ ROOM_RELATIONS = {
 
 
 def edges_in_random_order(rng: Random, neighbours: Sequence[Sequence[int]], edges: int) -> list[Edge]:
-    """Each edge of a graph once, as it turns up when a node and then a neighbour of it are drawn again and again.
-
-    Each is (node drawn, neighbour): a node with fewer neighbours is likelier to be the one drawn.
-    """
+    """Each edge of a graph once, as (node, neighbour), in the order of repeated draws of a node and a neighbour."""
     random = rng.random
     drawn: list[Edge] = []
     while len(drawn) < edges:
@@ -43,7 +40,7 @@ def edges_in_random_order(rng: Random, neighbours: Sequence[Sequence[int]], edge
 
 
 LINE = ((1,), (0, 2), (1,))
-"""Three things in a row: the neighbours of each; 1 is the middle."""
+"""Neighbours of three nodes in a row; node 1 is in the middle."""
 
 
 def two_arg_relations(rng: Random) -> Story:
@@ -78,7 +75,7 @@ WHAT_AFRAID = tuple(f"What is {person.lower()} afraid of?" for person in PREY_OW
 def basic_deduction(rng: Random) -> Story:
     random = rng.random
     fears: dict[int, tuple[int, int]] = {}
-    """Of each kind stated: the kind it fears, and the fact that says so."""
+    """For each species: the species that it is afraid of, and the index of the fact."""
     kinds: dict[int, tuple[int, int]] = {}
     facts: list[str] = []
     while len(facts) < 8:
@@ -111,12 +108,12 @@ WHAT_COLOUR = tuple(f"What color is {person}?" for person in NAMED)
 
 
 def basic_induction(rng: Random) -> Story:
-    """The colour of a species is drawn anew with each of its animals, so animals of a kind may differ in colour."""
+    """Each new animal redraws the colour of its species, so animals of a species can differ in colour."""
     random = rng.random
     while True:
         colour_of_species = [0] * 4
         species: dict[int, tuple[int, int]] = {}
-        """Of each person: the species, and the fact that says so."""
+        """For each animal: the species, and the index of the fact."""
         colours: dict[int, tuple[int, int]] = {}
         facts: list[str] = []
         while len(facts) < 9:
@@ -159,7 +156,7 @@ IS_SHAPE = {key: f"Is the {key[0]} {RELATIVE[key[1]]} the {key[2]}?" for key in 
 
 
 def positional_reasoning(rng: Random) -> Story:
-    """Unlike in the tasks with rooms, of each two neighbours the one drawn first is named second."""
+    """Unlike in the tasks with rooms, the node of an edge that was drawn first is named second."""
     random = rng.random
     shapes = draw(random, SHAPES, 3)
     ends = draw(random, DIRECTIONS, 2)
@@ -175,7 +172,7 @@ def positional_reasoning(rng: Random) -> Story:
         first, second = (0, 2) if random() < 0.5 else (2, 0)
         x, y = cells[first][0] - cells[second][0], cells[first][1] - cells[second][1]
         answer = random() < 0.5
-        relation = pick(random, [way for way in RELATIVE if (way[0] * x + way[1] * y > 0) == answer])
+        relation = pick(random, [side for side in RELATIVE if (side[0] * x + side[1] * y > 0) == answer])
         text = IS_SHAPE[shapes[first], relation, shapes[second]]
         questions.append(Question(text, "yes" if answer else "no", (fact_of_end[first], fact_of_end[second]), 2))
     return Story(17, facts, questions)
@@ -197,14 +194,14 @@ SIZE_QUESTIONS = {
 """Both ask whether ``small`` is smaller than ``big``."""
 SIZE_TRIES = 100
 RESTATED = 0.6
-"""How often a fact that is stated again later gives way, as support, to its last repetition."""
+"""Probability that the support of a repeated fact is its last repetition."""
 
 
 def size_question(rng: Random, order: Sequence[str], pairs: list[Edge]) -> Question | None:
-    """Draw a fact and one of its two things; the other thing leads on to the first other fact that mentions it.
+    """A question that needs two facts: a random one, and the first other fact that shares a thing with it.
 
-    ``pairs`` holds the facts so far as (smaller, bigger), indices into ``order``. None if the two facts do not make
-    a chain from one size over a second to a third.
+    ``pairs`` holds the facts as (smaller, bigger), indices into ``order``. None if the two facts are not a chain of
+    three sizes.
     """
     random = rng.random
     index = int(random() * len(pairs))
@@ -258,7 +255,7 @@ def path_finding(rng: Random) -> Story:
     there = pick(random, DIRECTIONS)
     onward = pick(random, [way for way in DIRECTIONS if way != opposite(there)])
     towards: dict[Edge, Offset] = {}
-    """Of each edge, both ways: the direction in which the second room lies from the first."""
+    """For each edge in both directions: the direction from the first room to the second."""
     neighbours: list[list[int]] = [[] for _ in rooms]
 
     def join(room: int, way: Offset, neighbour: int) -> None:

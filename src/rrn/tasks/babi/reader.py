@@ -11,14 +11,14 @@ from rrn.tasks.babi.stories import TASKS, Question, Story
 
 SPLITS = ("train", "valid", "test")
 VARIANTS = ("en-valid-10k", "en-valid", "en-10k", "en")
-"""Folders of the official release, the one preferred first. Only the ``en-valid`` ones have valid files."""
+"""Folders of the official release in order of preference. Only the ``en-valid`` folders have valid files."""
 MEMBER_BYTES, ARCHIVE_BYTES, MOST_MEMBERS = 64 << 20, 1 << 30, 10_000
 
 FILE_NAME = re.compile(r"qa(\d{1,2})(?:_[^/]*)?_(train|valid|test)\.txt")
 
 
 def parse_stories(text: str, task: int, source: str) -> list[Story]:
-    """The stories of one file's text; ``source`` is the file's name in error messages."""
+    """The stories in the text of a file; ``source`` is the name of the file for error messages."""
     stories: list[Story] = []
     facts: list[str] = []
     questions: list[Question] = []
@@ -61,17 +61,17 @@ def parse_stories(text: str, task: int, source: str) -> list[Story]:
         for supporting in fields[2].split():
             if supporting not in fact_of_line:
                 raise InputError(
-                    f"{source}, line {line_number}: supporting line {quote(supporting)} is no earlier fact of its story"
+                    f"{source}, line {line_number}: supporting line {quote(supporting)} is not an earlier fact"
                 )
             support.append(fact_of_line[supporting])
         questions.append(Question(sentence, fields[1].strip(), tuple(support), len(facts)))
     if not any(story.questions for story in stories):
-        raise InputError(f"{source}: holds no question; is it a bAbI file?")
+        raise InputError(f"{source}: contains no question; expected a bAbI file")
     return stories
 
 
 def choose_folder(found: dict[str, dict[int, str]], source: Path, split: str, variant: str | None) -> dict[int, str]:
-    """Of the folders that hold files of the split, the one meant: task number to file."""
+    """Choose among the folders with files of the split: task number → file."""
     if not found:
         raise InputError(f"{source}: no bAbI {split} files in it; they are named like qa1_{split}.txt")
     by_variant = {PurePosixPath(folder).name: files for folder, files in found.items()}
@@ -123,15 +123,14 @@ def decode(content: bytes, source: str) -> str:
 def read_babi(
     source: str | Path, split: str, tasks: Iterable[int] | None = None, variant: str | None = None
 ) -> dict[int, list[Story]]:
-    """The stories of one split, by task: of all tasks that have a file, or of exactly the ``tasks`` named.
+    """The stories of a split by task: all tasks with a file, or exactly ``tasks``.
 
-    ``source`` is a tar archive or a folder that holds the files (``qa1_train.txt``,
-    ``qa1_single-supporting-fact_train.txt``), or holds folders that do, such as the whole official release, of which
-    ``variant`` names one; without a name the first of `VARIANTS` at hand that has the split.
+    ``source`` is a tar archive or a folder with files such as ``qa1_train.txt``, directly or in subfolders, as in the
+    official release. ``variant`` selects the subfolder; by default the first of `VARIANTS` with files of the split.
     """
     source = Path(source)
     if split not in SPLITS:
-        raise InputError(f"{split!r} is no part of bAbI; there are {', '.join(SPLITS)}")
+        raise InputError(f"unknown split {split!r}; expected one of {', '.join(SPLITS)}")
     if source.is_dir():
         names = [path.relative_to(source).as_posix() for path in source.rglob("qa*.txt") if path.is_file()]
         files = choose_folder(group_by_folder(names, split, source), source, split, variant)
@@ -151,16 +150,16 @@ def read_babi(
 
 
 def _members(archive: tarfile.TarFile, source: Path) -> dict[str, tarfile.TarInfo]:
-    """The files of an archive by name, none of them, nor all together, larger than can be meant."""
+    """The files of an archive by name, within the size limits."""
     members: dict[str, tarfile.TarInfo] = {}
     for member in archive:
         if member.size > MEMBER_BYTES or member.offset_data > ARCHIVE_BYTES or len(members) > MOST_MEMBERS:
-            raise InputError(f"{source}: {quote(member.name)} makes it larger than a bAbI archive can be")
+            raise InputError(f"{source}: {quote(member.name)} exceeds the size limits of a bAbI archive")
         if member.isfile():
             members[member.name] = member
     rest = archive.fileobj
     while rest is not None and rest.tell() <= ARCHIVE_BYTES and rest.read(1 << 20):
-        pass  # to the end, where a compressed file has its checksum
+        pass  # read to the end, to verify the checksum of a compressed file
     return members
 
 

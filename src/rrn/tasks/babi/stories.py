@@ -1,4 +1,4 @@
-"""A bAbI story as every module here passes it on, and its official text form."""
+"""The story type of all bAbI modules, and its official text format."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -9,7 +9,7 @@ TASKS_WITHOUT_SPACE_BEFORE_TAB = frozenset({4, *range(15, 21)})
 
 
 class Question(NamedTuple):
-    """Asked when the first ``facts`` facts of its story are known; ``support`` holds indices (from 0) into them."""
+    """A question about the first ``facts`` facts of its story; ``support`` holds indices of facts, from 0."""
 
     text: str
     answer: str
@@ -18,7 +18,7 @@ class Question(NamedTuple):
 
 
 class Story(NamedTuple):
-    """All facts of a story in order, and its questions in the order asked (``Question.facts`` never falls)."""
+    """All facts in order, and the questions in order of ``Question.facts``."""
 
     task: int
     facts: list[str]
@@ -26,14 +26,14 @@ class Story(NamedTuple):
 
 
 def cut(stories: Iterable[Story], questions: int) -> Iterator[Story]:
-    """The first stories that hold ``questions`` questions; the last one ends with the last question wanted."""
+    """The first stories with ``questions`` questions in total; the last story is cut after the last question."""
     left = questions
     for story in stories:
         if left <= 0:
             return
         if len(story.questions) > left:
-            kept = story.questions[:left]
-            story = Story(story.task, story.facts[: kept[-1].facts], kept)
+            first = story.questions[:left]
+            story = Story(story.task, story.facts[: first[-1].facts], first)
         left -= len(story.questions)
         yield story
 

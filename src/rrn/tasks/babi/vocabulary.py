@@ -1,7 +1,7 @@
-"""The 177 words of bAbI, fixed here, so that neither training nor asking needs a file.
+"""The 177 words of bAbI in a fixed order, on which trained weights depend.
 
-They are the lower-cased words of all facts and questions, the answers, of which a comma-joined one (``milk,football``,
-``n,s``) is one word, and the unknown word, which is number 0. Trained weights depend on the order.
+They are the unknown word (index 0), the lower-case words of all facts and questions, and the answers. An answer of
+several words (``milk,football``, ``n,s``) is one word.
 """
 
 import difflib
@@ -9,9 +9,8 @@ import re
 
 UNKNOWN_WORD = "<unknown>"
 UNKNOWN_ID = 0
-NOT_TOLD = "not in the story"
-"""The answer where none follows from the facts. It is no word of bAbI, so that its number is that of the unknown word,
-which is no answer otherwise."""
+NO_ANSWER = "not in the story"
+"""The answer if none follows from the facts. Its index is that of the unknown word."""
 
 PLAIN_WORDS = (
     "a above afraid after afternoon afterwards and antoine apple are back bathroom bedroom before below "
@@ -30,7 +29,7 @@ ANSWER_LISTS = (
     "football,apple,milk football,milk football,milk,apple milk,apple milk,apple,football milk,football "
     "milk,football,apple n,e n,n n,w s,e s,s s,w w,n w,s w,w"
 )
-"""Answers of several words, joined by commas, each of which counts as one word."""
+"""Answers of several words, joined by commas; each is one word of the vocabulary."""
 
 GROUPS = {
     "people": "mary john sandra daniel bill fred jeff julie antoine jason sumit yann he she they",
@@ -50,7 +49,7 @@ GROUPS = {
     "small words": "a and are did do does either how is longer maybe no not nothing of or than that the to was what "
     "where who why will yes you",
 }
-"""The same words for people to read; animals have names of their own."""
+"""The words by topic, for display."""
 
 _MEANS = {
     "went": "walked walks ran runs rushed rushes hurried hurries strolled wandered headed heads drove drives came "
@@ -72,9 +71,9 @@ READ_AS = {word.replace("_", " "): meant for meant, words in _MEANS.items() for 
     "holding": "carrying", "pyjamas": "pajamas", "grey": "gray", "colour": "color", "larger": "bigger",
     "where's": "where is", "what's": "what is", "who's": "who is", "isn't": "is not", "sleepy": "tired",
 }  # fmt: skip
-"""Everyday words, and what bAbI says for them: they are read so before the network sees them."""
+"""Common words and their replacements in bAbI's vocabulary."""
 
-LIKE = {
+TOPIC_EXAMPLES = {
     "places": "room house home lounge attic basement cellar garage street shop store library restaurant station "
     "beach forest city town car",
     "things": "book pen cup glass bottle key keys bag phone hat coat shoe shoes plate bread cake water juice toy",
@@ -82,16 +81,16 @@ LIKE = {
     "shapes, colours and sizes": "circle cube black brown orange purple small smaller big large",
     "going": "flew swam crawled climbed",
 }
-"""Words that bAbI has no other for, by the group that it would stand in."""
+"""Words outside the vocabulary by topic (`GROUPS`), for hints."""
 
 WORDS: tuple[str, ...] = (UNKNOWN_WORD, *PLAIN_WORDS.split(), *ANSWER_LISTS.split())
 WORD_IDS = {word: number for number, word in enumerate(WORDS)}
-ANSWERS = (NOT_TOLD, *WORDS[1:])
-"""What a network can answer, by number."""
+ANSWERS = (NO_ANSWER, *WORDS[1:])
+"""Answers of a network by index."""
 
 
 def tokens(sentence: str) -> list[str]:
-    """The words of a fact or question: lower case, without punctuation."""
+    """The words of a sentence in lower case, without punctuation."""
     return re.findall(r"\w+", sentence.lower())
 
 
@@ -100,17 +99,17 @@ def word_ids(sentence: str) -> list[int]:
 
 
 def answer_id(answer: str) -> int:
-    """The number of an answer, which is one word whatever commas are in it; spaces after commas do not matter."""
+    """The index of an answer. Commas join its words into one; spaces are ignored."""
     return WORD_IDS.get(re.sub(r"\s+", "", answer.lower()), UNKNOWN_ID)
 
 
 def unknown_words(sentence: str) -> list[str]:
-    """The words of a sentence that are not in the vocabulary, each once, in order."""
+    """The distinct words of a sentence that are not in the vocabulary, in order."""
     return [word for word in dict.fromkeys(tokens(sentence)) if word not in WORD_IDS]
 
 
 def read_as(sentence: str) -> tuple[str, list[tuple[str, str]]]:
-    """The sentence with everyday words put into bAbI's (`READ_AS`), and which were: ``("walked", "went")``, …"""
+    """The sentence with words replaced by `READ_AS`, and the replacements: ``("walked", "went")``, …"""
     replaced: dict[str, str] = {}
 
     def turn(match: re.Match[str]) -> str:
@@ -129,17 +128,17 @@ def read_as(sentence: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 _APART = re.compile(r"\b(puts?|set|laid|lays|picks|picked) (the \w+) (down|up)\b", re.IGNORECASE)
-"""bAbI puts down the milk; it does not put the milk down."""
+"""Verbs with a separate particle; bAbI writes "put down the milk", not "put the milk down"."""
 _READ_AS = re.compile(rf"\b({'|'.join(sorted(map(re.escape, READ_AS), key=len, reverse=True))})\b", re.IGNORECASE)
 
 
-def nearest_known_words(word: str, count: int = 3, alike: float = 0.75) -> list[str]:
-    """Words of the vocabulary spelt nearly as this one, nearest first; none if none is near."""
-    return difflib.get_close_matches(word.lower(), PLAIN_WORDS.split(), n=count, cutoff=alike)
+def nearest_known_words(word: str, count: int = 3, cutoff: float = 0.75) -> list[str]:
+    """Words of the vocabulary with similar spelling, most similar first."""
+    return difflib.get_close_matches(word.lower(), PLAIN_WORDS.split(), n=count, cutoff=cutoff)
 
 
 def written(group: str) -> list[str]:
-    """The words of one of the `GROUPS` as they are written: names with a capital."""
+    """The words of one of the `GROUPS`; names are capitalised."""
     return [word.capitalize() if word in _NAMES.split() else word for word in GROUPS[group].split()]
 
 
@@ -150,11 +149,11 @@ _NAMES = (
 
 
 def hint_for(word: str, sentence: str) -> str:
-    """What to write instead of a word that is not known: one spelt alike, or those of its group; or nothing."""
-    group = next((title for title, like in LIKE.items() if word.lower() in like.split()), None)
+    """A suggestion for an unknown word: words with similar spelling or of the same topic; or an empty string."""
+    group = next((title for title, words in TOPIC_EXAMPLES.items() if word.lower() in words.split()), None)
     if group is None and re.search(rf"\b{re.escape(word.capitalize())}\b", sentence):
         group = "people"
-    near = nearest_known_words(word, alike=0.75 if group is None else 0.8)
+    near = nearest_known_words(word, cutoff=0.75 if group is None else 0.8)
     if near:
         return f"did you mean {' or '.join(repr(known) for known in near)}?"
     if group is None:
@@ -164,6 +163,6 @@ def hint_for(word: str, sentence: str) -> str:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Sentences as typed, one after the other, divided at full stops, marks and line ends; each ends with its mark."""
+    """Split text at sentence marks and line ends; each sentence includes its mark."""
     parts = re.findall(r"[^.!?…\n]+[.!?…]?", text)
     return [part.strip() for part in parts if re.search(r"\w", part)]

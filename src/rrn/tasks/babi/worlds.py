@@ -1,7 +1,7 @@
-"""What tasks 1-3 and 5-14 share: people, places, things, the verbs for them, and the world people carry things in.
+"""Shared by tasks 1-3 and 5-14: people, places, things, verbs, and a simulated world in which people carry things.
 
-Sentences are looked up in tables built once, not formatted: the generator then hands out the same string objects
-again and again, which makes both it and the sentence table of `data.py` fast.
+Sentences come from tables that are built once. Equal sentences are the same string object, which makes the generator
+and `rrn.tasks.babi.data.SentenceTable` fast.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,11 +13,11 @@ from rrn.tasks.babi.stories import Question, Story
 
 Choice = TypeVar("Choice")
 Table = tuple[tuple[tuple[str, ...], ...], ...]
-"""Sentences of one kind: ``table[actor][place or thing]`` is a tuple of the equally likely wordings."""
+"""``table[actor][place or thing]`` is a tuple of equally likely sentences."""
 
 ACTORS = ("John", "Mary", "Sandra", "Daniel")
 GIVERS = ("Mary", "Fred", "Bill", "Jeff")
-"""Whoever stands earlier in these two lists is given things first."""
+"""A give has the first possible recipient in this order."""
 TOWNSPEOPLE = ("Bill", "Fred", "Julie", "Mary")
 PLACES = ("kitchen", "bathroom", "bedroom", "garden", "hallway", "office")
 TOWN_PLACES = ("kitchen", "bedroom", "office", "school", "park", "cinema")
@@ -33,7 +33,7 @@ THEN = ("Afterwards", "After that", "Following that", "Then")
 QUESTIONS_PER_STORY = 5
 FACTS_BETWEEN_QUESTIONS = 2
 RECENT = 5
-"""A question is about one of this many latest facts."""
+"""Number of latest facts that a question can be about."""
 TRIES = 100
 
 THERE_AFTER_DROP = 0.2
@@ -47,13 +47,13 @@ def pick(random: Callable[[], float], choices: Sequence[Choice]) -> Choice:
 
 
 def other(random: Callable[[], float], count: int, excluded: int) -> int:
-    """One of ``range(count)`` but ``excluded``, uniformly."""
+    """A uniform random number in ``range(count)`` other than ``excluded``."""
     drawn = int(random() * (count - 1))
     return drawn if drawn < excluded else drawn + 1
 
 
 def draw(random: Callable[[], float], choices: Sequence[Choice], count: int) -> list[Choice]:
-    """``count`` of the choices in random order. (`Random.sample` may change from one Python to the next.)"""
+    """``count`` of the choices in random order. (`Random.sample` may differ between Python versions.)"""
     shuffled = list(choices)
     for position in range(count):
         swapped = position + int(random() * (len(shuffled) - position))
@@ -86,19 +86,19 @@ IS_IN = is_in(ACTORS, PLACES)
 
 @dataclass(frozen=True)
 class Setting:
-    """Who acts in a carrying world, in which words, and how often."""
+    """People, sentences and probabilities of a `CarryingWorld`."""
 
     actors: tuple[str, ...]
     there_after_get: float
     kinds: int
-    """How many kinds of action there are: move, get, drop and perhaps give, drawn alike until one is possible."""
+    """Number of action types: move, get, drop and, with 4, give."""
     moves: Table
     gets: Table
     gets_there: Table
     drops: Table
     drops_there: Table
     gives: tuple[Table, ...]
-    """``gives[giver][thing][recipient]``: the wordings."""
+    """``gives[giver][thing][recipient]``: equally likely sentences."""
 
 
 def setting(actors: tuple[str, ...], there_after_get: float = 1.0, kinds: int = 3) -> Setting:
@@ -123,13 +123,12 @@ def setting(actors: tuple[str, ...], there_after_get: float = 1.0, kinds: int = 
 
 
 class CarryingWorld:
-    """Four people who move about and carry things, starting from a hidden uniform placement of both.
+    """Four people who move and carry things. The initial places of people and things are random and not stated.
 
-    An action is drawn as a whole (kind, actor, arguments) and drawn again if it is impossible, so who can do more
-    acts more often. Only a give is not drawn further: of the things whose holder has company the first is given to the
-    first of the company, so one thing goes back and forth until something else happens.
+    Actions (type, actor, arguments) are rejected until one is possible. A give has no random arguments: it is the first
+    possible pair of thing and recipient (`possible_give`).
 
-    Besides the true state this keeps what questions need to know of the facts, by index of fact.
+    Beside the state, the world stores the indices of facts that questions need.
     """
 
     def __init__(self, setting: Setting, random: Callable[[], float]) -> None:
@@ -137,22 +136,22 @@ class CarryingWorld:
         self.random = random
         self.facts: list[str] = []
         self.events: list[tuple[int, int, int, int]] = []
-        """Of each fact: kind, actor, place or thing, recipient (or `NOBODY`)."""
+        """One per fact: action type, actor, place or thing, recipient (or `NOBODY`)."""
         self.place = [int(random() * len(PLACES)) for _ in setting.actors]
         self.thing_place = [int(random() * len(PLACES)) for _ in THINGS]
         self.holder = [NOBODY] * len(THINGS)
         self.last_move = [UNKNOWN] * len(setting.actors)
         self.last_handling = [UNKNOWN] * len(THINGS)
-        """The latest get, drop or give of each thing."""
+        """Latest get, drop or give of each thing."""
         self.carried_moves: list[list[int]] = [[] for _ in THINGS]
-        """The moves of each thing in the hands that hold it, or last held it, since they got it."""
+        """Moves of each thing since its current or last holder got it."""
         self.move_before_drop = [UNKNOWN] * len(THINGS)
         self.last_give = [UNKNOWN] * len(THINGS)
         self.handlings: list[dict[int, list[int]]] = [{} for _ in setting.actors]
-        """Of each actor: by thing, in the order first acquired, the facts in which the actor took or parted with it."""
+        """For each actor and thing, in order of acquisition: the facts in which the actor got or lost the thing."""
 
     def act(self) -> None:
-        """Let one more thing happen, and state it."""
+        """Perform one random action and state it as a fact."""
         random = self.random
         setting = self.setting
         holder = self.holder
@@ -210,7 +209,7 @@ class CarryingWorld:
             return
 
     def possible_give(self) -> tuple[int, int, int] | None:
-        """Giver, thing and recipient of the only give that may happen now."""
+        """Giver, thing and recipient of the first possible give."""
         for thing, giver in enumerate(self.holder):
             if giver != NOBODY:
                 for recipient, place in enumerate(self.place):
@@ -219,13 +218,13 @@ class CarryingWorld:
         return None
 
     def recent(self) -> range:
-        """The facts a question may be drawn from."""
+        """Indices of the facts that a question can be about."""
         count = len(self.facts)
         return range(count - RECENT if count > RECENT else 0, count)
 
 
-def tell(task: int, setting: Setting, ask: Callable[[CarryingWorld], Question | None], random: Random) -> Story:
-    """A story: two more facts, a question if there is one to ask, until five have been asked."""
+def make_story(task: int, setting: Setting, ask: Callable[[CarryingWorld], Question | None], random: Random) -> Story:
+    """A story of five questions with two or more facts before each; ``ask`` returns None if there is no question."""
     world = CarryingWorld(setting, random.random)
     questions: list[Question] = []
     while len(questions) < QUESTIONS_PER_STORY:

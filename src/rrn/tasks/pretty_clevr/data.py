@@ -5,7 +5,7 @@ object not visited yet. A question that names its start by colour is answered by
 and answers share one numbering of 16: **0-7 are the colours, 8-15 the shapes**, in the order of `NAMES`.
 
 Scenes are uniform over all placements in which no two objects overlap when drawn and no object is at (nearly) the same
-distance from two others; a draw that breaks either rule is thrown away whole.
+distance from two others (rejection sampling).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ TIE = 1e-3
 """The distances from one object to any two others differ by at least this factor: d₁ · (1 + TIE) <= d₂."""
 
 SPLITS = {"train": 100_000, "valid": 1_000, "test": 1_000}
-"""The size of each split. Its place in this order is part of its seed."""
+"""Size of each split. The index in this order is part of the seed."""
 GENERATOR_VERSION = 1
 
 _CHUNK = 1_000  # scenes made from one seed, so that a shorter split is the beginning of a longer one
 _BLOCK = 8_192  # placements tried at a time: small enough to stay in cache
-_TRIES = 30  # placements tried per scene wanted; one in 29 is kept
+_TRIES = 30  # placements per scene; one in 29 is accepted
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,7 @@ def questions(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -> Questi
 
 
 def walks(scenes: Scenes, scene: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """The objects of the scenes numbered ``scene`` in the order in which a walk visits them that begins at the one
-    named ``start`` (0-15): int64 (…, 8)."""
+    """The full path from the object named ``start`` (0-15) in each scene: object indices, int64 (…, 8)."""
     names = np.where((start < OBJECTS)[..., None], scenes.colours[scene], scenes.shapes[scene] + np.int64(OBJECTS))
     return scenes.paths[scene, (names == start[..., None]).argmax(-1)].astype(np.int64)
 
@@ -172,23 +171,23 @@ def squared_distances(positions: np.ndarray) -> np.ndarray:
     return (x[:, :, None] - x[:, None, :]) ** 2 + (y[:, :, None] - y[:, None, :]) ** 2
 
 
-def narrowest_choices(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -> np.ndarray:
-    """How much further, at the jump of each question where it is least, the second nearest object is than the nearest.
+def smallest_margins(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -> np.ndarray:
+    """The smallest difference, over the jumps of a question, of the distances to the nearest two objects: (n,).
 
-    Infinite where there is no choice: (n,).
+    Infinite for questions without a choice.
     """
     start, jumps = np.divmod(question, JUMPS)
     rows, paths = np.arange(len(scene)), walks(scenes, scene, start)
     apart = np.sqrt(squared_distances(scenes.positions[scene]))
-    narrowest = np.full(len(scene), np.inf)
+    smallest = np.full(len(scene), np.inf)
     for jump in range(1, OBJECTS - 1):
         left = np.sort(np.take_along_axis(apart[rows, paths[:, jump - 1]], paths[:, jump:], 1), axis=1)
-        narrowest = np.where(jump <= jumps, np.minimum(narrowest, left[:, 1] - left[:, 0]), narrowest)
-    return narrowest
+        smallest = np.where(jump <= jumps, np.minimum(smallest, left[:, 1] - left[:, 0]), smallest)
+    return smallest
 
 
 def sample_scenes(count: int, rng: np.random.Generator) -> Scenes:
-    """``count`` fresh scenes; the same state of ``rng`` gives the same scenes. For training without end."""
+    """``count`` random scenes, deterministic for a state of ``rng``."""
     found: list[np.ndarray] = []
     paths: list[np.ndarray] = []
     missing = count
@@ -209,9 +208,9 @@ def sample_scenes(count: int, rng: np.random.Generator) -> Scenes:
 def scenes(
     split: str, count: int | None = None, seed: int = 0, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Scenes:
-    """The first ``count`` scenes of a split (by default all), the same bytes each time.
+    """The first ``count`` scenes of a split (by default all), always the same.
 
-    The splits come from disjoint streams of random numbers. ``progress`` is told scenes done and wanted.
+    Splits use independent random streams. ``progress`` is called with the scenes done and the total.
     """
     if split not in SPLITS:
         raise InputError(f"no split {split!r}; there are {', '.join(SPLITS)}")
@@ -236,9 +235,9 @@ def has_ties(squared: np.ndarray) -> np.ndarray:
 def augment(
     positions: np.ndarray, rng: np.random.Generator, scale: tuple[float, float] = (0.8, 1.2), reflect: bool = True
 ) -> np.ndarray:
-    """Turn, scale and (half of the scenes) mirror each scene about the middle of the picture; float32 (n, 8, 2).
+    """Rotate, scale and (half of the scenes) mirror each scene about the centre of the image; float32 (n, 8, 2).
 
-    All distances of a scene change by one factor, so its paths and answers stay as they are. Coordinates stay within
+    All distances of a scene change by one factor, so its paths and answers do not change. Coordinates stay within
     0.5 ± ``scale[1]`` · (0.5 - MARGIN) · √2: with the default scale within [-0.22, 1.22].
     """
     n = len(positions)
@@ -260,8 +259,8 @@ def write(
 ) -> None:
     """Write each split as ``<folder>/<split>/`` (arrays and sidecar), with ``image_size`` also as PNG files.
 
-    The picture of scene 17 is ``<folder>/<split>/images/000017.png``. ``progress`` is told the stage (such as
-    ``train`` or ``train images``), how much of it is done, and of how much.
+    The picture of scene 17 is ``<folder>/<split>/images/000017.png``. ``progress`` is called with the stage
+    (``train``, ``train images``, …), the number done and the total.
     """
     for split, count in counts.items():
         made = scenes(split, count, seed, partial(progress, split))

@@ -1,4 +1,4 @@
-"""Accuracy by jumps and by steps, on scenes never trained on."""
+"""Evaluation of Pretty-CLEVR: accuracy by jumps and by steps on test scenes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ CHUNK = 1_000
 @dataclass(frozen=True, kw_only=True)
 class Options(EvaluateOptions):
     beside: tuple[str, ...] = ()
-    """Further weights of this task to measure on the same questions, such as those of the paper's networks."""
+    """More weights of this task to evaluate on the same questions, such as those of the paper's networks."""
 
 
 def right_by_step(
@@ -31,7 +31,7 @@ def right_by_step(
     steps: int,
     progress: Callable[[int, int], Any] = lambda done, of: None,
 ) -> np.ndarray:
-    """Whether each question is answered right after each step: (steps, n)."""
+    """Whether the answer to each question is right after each step: (steps, n)."""
 
     def right(part: slice) -> np.ndarray:
         answers = data.questions(scenes, *np.divmod(numbers[part], data.QUESTIONS)).answer

@@ -1,4 +1,4 @@
-"""How Pretty-CLEVR is trained: a curriculum over the number of jumps."""
+"""Training of Pretty-CLEVR: a curriculum over the number of jumps."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,16 +12,18 @@ from rrn.nn.readouts import Outputs, answer_of
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.evaluate import right_by_step
 from rrn.tasks.pretty_clevr.model import as_batch, build
-from rrn.tasks.pretty_clevr.presets import PaperPreset, PrettyClevrPreset, SeeingPreset, WalkingPreset
+from rrn.tasks.pretty_clevr.presets import ImagePreset, PaperPreset, PrettyClevrPreset, RanksPreset
 from rrn.tasks.weights import read_config
 from rrn.training.curriculum import CurriculumExperiment
 from rrn.training.experiment import Batch, seeded
 
 VALIDATION = 8_000
+SPARSE_SHARE = 0.8
+"""Share of the training images that omit objects off the path."""
 
 
 class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
-    """The loss of a question begins at the step by which the walk can have arrived: one per jump."""
+    """The loss of a question starts at the step with the number of its jumps."""
 
     furthest = data.JUMPS - 1
 
@@ -35,17 +37,20 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
         return build(self.preset)
 
     def start_from(self, network: nn.Module, weights: Mapping[str, Tensor]) -> None:
-        """Weights that read distances at another scale are made to read them at this one."""
+        """Rescale the weights of distances to the factor of this preset."""
         theirs = read_config(str(self.preset.start_from))[0]
         if isinstance(self.preset, PaperPreset) and isinstance(theirs, PaperPreset):
             of_distances = "rrn.message.mlp.linears.0.weight"
             scaled = weights[of_distances].clone()
-            scaled[:, -1] *= theirs.magnify / self.preset.magnify
+            scaled[:, -1] *= theirs.distance_scale / self.preset.distance_scale
             weights = {**weights, of_distances: scaled}
         super().start_from(network, weights)
 
     def sample(self, rng: np.random.Generator) -> Batch:
-        scenes, chosen = _training_scenes(self.preset.scenes), round(self.preset.near_ties * self.preset.batch_size)
+        scenes, chosen = (
+            _training_scenes(self.preset.scenes),
+            round(self.preset.near_tie_share * self.preset.batch_size),
+        )
         scene = rng.integers(len(scenes), size=self.preset.batch_size + 2 * chosen)
         starts = rng.integers(data.STARTS, size=len(scene))
         jumps = rng.integers(self.curriculum.longest + 1, size=len(scene))
@@ -53,16 +58,16 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
             jumps[rng.random(len(scene)) < self.preset.furthest_share] = self.curriculum.longest
         question = starts * data.JUMPS + jumps
         if chosen:
-            narrowest = data.narrowest_choices(scenes, scene[: 3 * chosen], question[: 3 * chosen])
+            narrowest = data.smallest_margins(scenes, scene[: 3 * chosen], question[: 3 * chosen])
             kept = np.concatenate([np.argsort(narrowest)[:chosen], np.arange(3 * chosen, len(scene))])
             scene, question = scene[kept], question[kept]
         batch = as_batch(scenes, scene, question)
         if self.preset.augment:
             batch["positions"] = torch.from_numpy(data.augment(batch["positions"].numpy(), rng))
-        if isinstance(self.preset, SeeingPreset):
+        if isinstance(self.preset, ImagePreset):
             few = data.OBJECTS * rng.random(len(scene)) ** 3
-            last = np.where(rng.random(len(scene)) < self.preset.sparse, few.astype(int), data.OBJECTS)
-            turn = batch["path"].argsort(1)  # when a walk that goes on would come to each object
+            last = np.where(rng.random(len(scene)) < SPARSE_SHARE, few.astype(int), data.OBJECTS)
+            turn = batch["path"].argsort(1)  # position of each object on the full path
             batch["shown"] = turn <= torch.maximum(torch.from_numpy(last), batch["jumps"])[:, None]
         return batch
 
@@ -73,27 +78,27 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
         return batch["jumps"]
 
     def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:
-        said, jumps = answer_of(outputs), batch["jumps"]
-        last = len(said)
-        step = torch.arange(1, last + 1, device=said.device)[:, None]
+        logits, jumps = answer_of(outputs), batch["jumps"]
+        last = len(logits)
+        step = torch.arange(1, last + 1, device=logits.device)[:, None]
         begins = jumps.clamp(max=last) if self.preset.loss == "every" else torch.full_like(jumps, last)
-        answer = mean_when_due(said, batch["answer"], step >= begins)
-        if not isinstance(self.preset, WalkingPreset):
+        answer = mean_when_due(logits, batch["answer"], step >= begins)
+        if not isinstance(self.preset, RanksPreset):
             return answer
         assert isinstance(outputs, Outputs)
-        path, each = batch["path"], torch.arange(data.JUMPS, device=said.device)
-        walk = mean_when_due(outputs.extras["walk"], path, (step[..., None] >= each).expand(-1, *path.shape))
-        return answer + self.preset.walk_loss * walk
+        path, each = batch["path"], torch.arange(data.JUMPS, device=logits.device)
+        path_loss = mean_when_due(outputs.extras["path"], path, (step[..., None] >= each).expand(-1, *path.shape))
+        return answer + self.preset.path_loss * path_loss
 
     def observe(self, measures: dict[str, float]) -> None:
-        """The curriculum goes as far as the steps can follow; what lies beyond comes with all jumps."""
+        """The curriculum ends at the number of steps. More jumps follow after ``all_jumps_from``."""
         if self.curriculum.longest < self.preset.steps:
             super().observe(measures)
         if self.progress >= self.preset.all_jumps_from:
             self.curriculum.open()
 
     def validate(self, network: nn.Module) -> dict[str, float]:
-        """The score is the mean accuracy of all numbers of jumps, 0 for those that training has not come to."""
+        """The score is the mean accuracy over the numbers of jumps, 0 for those that the curriculum has not reached."""
         scenes, numbers = self.validation
         right = right_by_step(network, scenes, numbers, self.preset.steps)[-1]
         by_jumps = [float(right[numbers % data.JUMPS == jumps].mean()) for jumps in range(data.JUMPS)]

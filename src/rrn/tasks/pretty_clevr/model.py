@@ -1,4 +1,4 @@
-"""Pretty-CLEVR as a graph: the eight objects are the nodes, and everyone hears everyone."""
+"""Networks for Pretty-CLEVR: the eight objects are the nodes of a complete graph."""
 
 import math
 
@@ -16,12 +16,12 @@ from rrn.nn.readouts import Outputs, Readout
 from rrn.nn.updates import ResidualUpdate, State
 from rrn.tasks.pretty_clevr.data import JUMPS, NAMES, OBJECTS, STARTS, Scenes, questions, walks
 from rrn.tasks.pretty_clevr.presets import (
-    ChoosingPreset,
+    AttentionPreset,
+    ImagePreset,
     PaperPreset,
     PerceptronPreset,
     PrettyClevrPreset,
-    SeeingPreset,
-    WalkingPreset,
+    RanksPreset,
 )
 from rrn.training.experiment import Batch
 
@@ -29,7 +29,7 @@ from rrn.training.experiment import Batch
 def as_batch(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -> Batch:
     """The questions numbered ``question`` (n,) about the scenes numbered ``scene`` (n,).
 
-    ``path`` (n, 8) holds the objects in the order in which the question's walk, were it to go on, visits them.
+    ``path`` (n, 8) is the full path of seven jumps from the start of the question.
     """
     asked = questions(scenes, scene, question)
     arrays = {
@@ -46,16 +46,16 @@ def build(preset: PrettyClevrPreset) -> nn.Module:
     match preset:
         case PaperPreset():
             return PaperNetwork(preset)
-        case SeeingPreset():
-            from rrn.tasks.pretty_clevr.seeing import SeeingNetwork
+        case ImagePreset():
+            from rrn.tasks.pretty_clevr.image_encoder import ImageNetwork
 
-            return SeeingNetwork(preset)
-        case ChoosingPreset():
-            return ChoosingNetwork(preset)
-        case WalkingPreset():
-            return WalkingNetwork(preset)
+            return ImageNetwork(preset)
+        case AttentionPreset():
+            return AttentionNetwork(preset)
+        case RanksPreset():
+            return RanksNetwork(preset)
         case PerceptronPreset():
-            from rrn.tasks.pretty_clevr.baselines.perceptron import Perceptron
+            from rrn.tasks.pretty_clevr.baselines import Perceptron
 
             return Perceptron(preset)
     raise TypeError(f"no network for {type(preset).__name__}")
@@ -78,14 +78,14 @@ def question_features(batch: Batch) -> Tensor:
 
 
 class PaperNetwork(nn.Module):
-    """The paper's network: 42 inputs per object, distances on the edges, MLPs of one ReLU layer, one answer per step.
+    """The paper's network: 42 inputs per object, distances on the edges, MLPs of one ReLU layer.
 
     With one step it is the paper's relational network.
     """
 
     def __init__(self, preset: PaperPreset) -> None:
         super().__init__()
-        self.magnify = preset.magnify
+        self.distance_scale = preset.distance_scale
         self.rrn = RRN(
             features=2 + 2 * OBJECTS + STARTS + JUMPS,
             hidden=preset.hidden,
@@ -102,23 +102,26 @@ class PaperNetwork(nn.Module):
         """Logits of the 16 names: (steps, n, 16)."""
         question = question_features(batch)[:, None].expand(-1, OBJECTS, -1)
         x = torch.cat([object_features(batch), question], dim=-1)
-        between = self.magnify * (distances(batch["positions"]) - 0.5)[..., None]
+        between = self.distance_scale * (distances(batch["positions"]) - 0.5)[..., None]
         graphs = CompleteGraphs(len(x), OBJECTS, device=x.device)
         return self.rrn.run(x.flatten(0, 1), graphs, between, steps=steps, state=state)
 
 
-def nearness(positions: Tensor) -> Tensor:
-    """Who is how near to whom: 1 where object j is the r-th nearest of object i, positions (n, 8, 2) → (n, i, j, 7).
+def distance_ranks(positions: Tensor) -> Tensor:
+    """One-hot distance ranks: 1 if object j is the r-th nearest of object i, positions (n, 8, 2) → (n, i, j, 7).
 
-    All that an answer depends on; turning and scaling a scene leaves it as it is.
+    The answers depend on the ranks alone, which rotation and scaling do not change.
     """
-    rank = distances(positions).argsort(-1).argsort(-1)  # of an object among those around i; its own is 0
+    rank = distances(positions).argsort(-1).argsort(-1)  # rank 0 is object i
     return F.one_hot(rank, OBJECTS)[..., 1:].float()
 
 
-def walk_features(batch: Batch) -> tuple[Tensor, Tensor]:
-    """What our networks are told of each object, (n, 8, 11): whether the question names it by its colour or its shape,
-    whether it asks for a shape, and for how many jumps; and the two names of each, (n, 8, 2), for the answer alone."""
+def question_inputs(batch: Batch) -> tuple[Tensor, Tensor]:
+    """Inputs of each object (n, 8, 11), and its two names (n, 8, 2), which are used for the answer alone.
+
+    Inputs: whether the question names the object by its colour or its shape, whether it asks for a shape, and one-hot
+    jumps.
+    """
     start = batch["start"][:, None]
     names = torch.stack([batch["colours"], batch["shapes"] + OBJECTS], dim=-1)
     jumps = F.one_hot(batch["jumps"], JUMPS)[:, None].expand(-1, OBJECTS, -1)
@@ -126,59 +129,57 @@ def walk_features(batch: Batch) -> tuple[Tensor, Tensor]:
     return torch.cat([names == start[..., None], by_colour, jumps], dim=-1).float(), names
 
 
-def named(said: Tensor, names: Tensor) -> Tensor:
-    """Logits of the 16 names, (steps, n, 16), from two per object, (steps, n · 8, 2): of its colour and its shape."""
-    steps, count = len(said), len(names)
-    places = names.flatten(1).expand(steps, -1, -1)
-    return said.new_zeros(steps, count, len(NAMES)).scatter(2, places, said.reshape(steps, count, -1))
+def name_logits(logits: Tensor, names: Tensor) -> Tensor:
+    """Logits of the 16 names (steps, n, 16) from those of the colour and shape of each object (steps, n · 8, 2)."""
+    steps, count = len(logits), len(names)
+    index = names.flatten(1).expand(steps, -1, -1)
+    return logits.new_zeros(steps, count, len(NAMES)).scatter(2, index, logits.reshape(steps, count, -1))
 
 
-def choosing_rrn(preset: ChoosingPreset, features: int, outputs: int, edge_features: int) -> RRN:
-    """Nodes that choose whom to send to by what stands on the edges."""
+def attention_rrn(preset: AttentionPreset, features: int, outputs: int, edge_features: int) -> RRN:
+    """An RRN with attention over receivers."""
     return RRN(
         features=features,
         hidden=preset.hidden,
         outputs=outputs,
         edge_features=edge_features,
         encoder_layers=0,
-        message=ChoosingMessage(preset.hidden, edge_features, preset.heads, preset.head_width),
+        message=ReceiverAttentionMessage(preset.hidden, edge_features, preset.heads, preset.head_width),
         update=ResidualUpdate(preset.hidden, preset.update_width),
         readout="node",
         readout_layers=1,
     )
 
 
-class ChoosingNetwork(nn.Module):
-    """Objects that know whether they are the start, edges that know distances, and objects that choose whom to send to.
+class AttentionNetwork(nn.Module):
+    """Attention over receivers with distances on the edges.
 
-    No object is told its colour or shape: it is told whether the question names it, and r answers with two logits per
-    object, one for its colour and one for its shape. So what the network learns of one name it knows of all.
+    Colours and shapes are not inputs of the RRN. A node reads whether the question names it, and has two output logits,
+    for its colour and its shape. So the network generalises over names.
     """
 
-    def __init__(self, preset: ChoosingPreset) -> None:
+    def __init__(self, preset: AttentionPreset) -> None:
         super().__init__()
-        self.rrn = choosing_rrn(preset, features=3 + JUMPS, outputs=2, edge_features=1)
+        self.rrn = attention_rrn(preset, features=3 + JUMPS, outputs=2, edge_features=1)
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the 16 names: (steps, n, 16)."""
-        x, names = walk_features(batch)
+        x, names = question_inputs(batch)
         edges = distances(batch["positions"])[..., None]
         graphs = CompleteGraphs(len(x), OBJECTS, device=x.device)
-        said, state = self.rrn.run(x.flatten(0, 1), graphs, edges, steps=steps, state=state)
-        return named(said, names), state
+        logits, state = self.rrn.run(x.flatten(0, 1), graphs, edges, steps=steps, state=state)
+        return name_logits(logits, names), state
 
 
-class ChoosingMessage(Message):
-    """Messages for which the *receivers* compete: m_j = W·Σ_i a_ij relu(U h_i), a_ij a softmax over the receivers j,
-    for each head.
+class ReceiverAttentionMessage(Message):
+    """Attention over *receivers*: m_j = W·Σ_i a_ij relu(U h_i), a_ij a softmax over the receivers j, for each head.
 
-    The logit of a_ij is q(h_i)·k(h_j) plus a linear function of the edge features, times a learned sharpness. So a
-    node can hand something on to the nearest of the others that is not marked yet: a softmax over receivers finds it,
-    where a sum over senders would have to compare them all. What a sender has nothing to say about is exactly zero.
+    The logit of a_ij is q(h_i)·k(h_j) plus a linear function of the edge features, times a learned sharpness. A node
+    can thus send to its nearest unvisited node.
     """
 
     SHARPNESS = 10.0
-    """At first; it grows as far as telling nearly equal distances apart needs."""
+    """Initial sharpness."""
 
     def __init__(self, hidden: int, edge_features: int, heads: int, width: int) -> None:
         super().__init__()
@@ -191,30 +192,30 @@ class ChoosingMessage(Message):
     def encode_edges(self, edge_attr: Tensor | None) -> Tensor | None:
         """(graphs, sender, receiver, features) → (graphs, heads, sender, receiver)."""
         if edge_attr is None:
-            raise InputError("edge_attr: a ChoosingMessage needs edge features, got None")
+            raise InputError("edge_attr: ReceiverAttentionMessage needs edge features, got None")
         return self.prefer(edge_attr).permute(0, 3, 1, 2)
 
     def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
         assert edge_term is not None
         if not isinstance(graph, CompleteGraphs):
-            raise InputError(f"edge_index: a ChoosingMessage needs CompleteGraphs, got {type(graph).__name__}")
+            raise InputError(f"edge_index: a ReceiverAttentionMessage needs CompleteGraphs, got {type(graph).__name__}")
         shape = (graph.graphs, graph.size, self.heads, self.width)
         query, key, value = (part.reshape(shape).transpose(1, 2) for part in self.project(h).chunk(3, dim=-1))
         scores = query @ key.transpose(2, 3) * self.width**-0.5 + edge_term  # (graphs, heads, sender, receiver)
         scores = scores * self.log_sharpness.exp()[:, None, None]
         edges = graph.edges[..., 0][:, None]
         share = scores.masked_fill(~edges, float("-inf")).softmax(-1)
-        arrived = share.transpose(2, 3) @ value.relu()  # (graphs, heads, receiver, width)
-        return self.out(arrived.transpose(1, 2).reshape(len(h), -1))
+        received = share.transpose(2, 3) @ value.relu()  # (graphs, heads, receiver, width)
+        return self.out(received.transpose(1, 2).reshape(len(h), -1))
 
 
-class WalkingNetwork(nn.Module):
-    """As `ChoosingNetwork`, but edges know who is the how-manieth nearest of whom, which spares it comparing distances.
+class RanksNetwork(nn.Module):
+    """As `AttentionNetwork`, but with one-hot distance ranks on the edges and a gated message.
 
-    Trained with a loss on which object each number of jumps reaches.
+    The loss includes the object after each number of jumps.
     """
 
-    def __init__(self, preset: WalkingPreset) -> None:
+    def __init__(self, preset: RanksPreset) -> None:
         super().__init__()
         self.rrn = RRN(
             features=3 + JUMPS,
@@ -223,25 +224,25 @@ class WalkingNetwork(nn.Module):
             encoder_layers=0,
             message=GatedMessage(preset.hidden, 2 * (OBJECTS - 1), preset.message_width),
             update=ResidualUpdate(preset.hidden, preset.update_width),
-            readout=WalkReadout(preset.hidden),
+            readout=PathReadout(preset.hidden),
         )
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Outputs, State]:
-        """Logits of the 16 names, (steps, n, 16); and as ``walk`` those of which object (last) each number of jumps
-        reaches, (steps, n, 8, 8)."""
-        x, names = walk_features(batch)
-        near = nearness(batch["positions"])
+        """Logits of the 16 names (steps, n, 16); the extra output ``path`` has those of the object after each number of
+        jumps: (steps, n, jumps, objects)."""
+        x, names = question_inputs(batch)
+        near = distance_ranks(batch["positions"])
         graphs = CompleteGraphs(len(x), OBJECTS, device=x.device)
         edges = torch.cat([near, near.transpose(1, 2)], dim=-1)
-        said, state = self.rrn.run(x.flatten(0, 1), graphs, edges, steps=steps, state=state)
-        walk = said.extras["walk"].unflatten(1, (-1, OBJECTS)).transpose(2, 3)
-        return Outputs(named(said.answer, names), {"walk": walk}), state
+        outputs, state = self.rrn.run(x.flatten(0, 1), graphs, edges, steps=steps, state=state)
+        path = outputs.extras["path"].unflatten(1, (-1, OBJECTS)).transpose(2, 3)
+        return Outputs(name_logits(outputs.answer, names), {"path": path}), state
 
 
-class WalkReadout(Readout):
-    """What an object says of itself: (nodes, 2), that its colour is the answer, and that its shape is.
+class PathReadout(Readout):
+    """Logits of each object's colour and shape as the answer: (nodes, 2).
 
-    Beside it, as ``walk``, that 0, 1, … 7 jumps lead to it: (nodes, 8).
+    The extra output ``path`` has the logits that 0, 1, … 7 jumps lead to the object: (nodes, 8).
     """
 
     def __init__(self, hidden: int) -> None:
@@ -250,4 +251,4 @@ class WalkReadout(Readout):
         self.walk = nn.Linear(hidden, JUMPS)
 
     def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Outputs:
-        return Outputs(self.answer(h), {"walk": self.walk(h)})
+        return Outputs(self.answer(h), {"path": self.walk(h)})

@@ -1,4 +1,4 @@
-"""A question about a scene: where do so many jumps lead?"""
+"""Questions about a scene, and the answer of a network."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class Asked:
 
     @property
     def path(self) -> list[str]:
-        """The objects truly visited, such as ``green star``, the start first."""
+        """The true path, such as ``green star``, …"""
         scene = self.scene
         return [
             f"{data.COLOURS[scene.colours[visited]]} {data.SHAPES[scene.shapes[visited]]}"
@@ -35,7 +35,7 @@ class Asked:
 
 
 def scene_of(seed: int) -> data.Scenes:
-    """The one scene that a seed stands for, at the command line and on the page alike."""
+    """The scene of a seed, on the command line and on the page."""
     return data.sample_scenes(1, np.random.default_rng(seed))
 
 

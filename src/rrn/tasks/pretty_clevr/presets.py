@@ -1,4 +1,4 @@
-"""Pretty-CLEVR: the paper's three networks, one that chooses where to jump, and one that is told more."""
+"""Presets of Pretty-CLEVR: the paper's three networks, two faster ones, and one for images."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -10,92 +10,89 @@ from rrn.training.presets import CurriculumPreset, Dropped, Range, Share, Weight
 
 @dataclass(frozen=True, kw_only=True)
 class PrettyClevrPreset(CurriculumPreset):
-    """What all networks of this task share."""
+    """Settings of all networks of this task."""
 
     task = "pretty-clevr"
 
     network: Annotated[str, tyro.conf.Suppress] = ""
 
     hidden: Width = 64
-    """Units of the state."""
+    """Width of the state."""
     scenes: Annotated[int, Range(least=1, most=100_000_000)] = 100_000
-    """Scenes to train on, each with its 128 questions."""
+    """Training scenes, with 128 questions each."""
     augment: bool = False
-    """Turn, mirror and scale every scene anew each time it is seen."""
+    """Rotate, mirror and scale each sampled scene at random."""
     furthest_share: Share = 0.0
-    """Share of the questions that ask for as many jumps as the curriculum has come to; the others ask for fewer too. It
-    does not go beyond the number of steps."""
-    near_ties: Share = 0.0
-    """Share of the questions chosen, from three times as many, for how nearly two objects on their way are equally
-    far: these are learned last."""
+    """Share of the questions with the largest number of jumps of the curriculum; the others have any number."""
+    near_tie_share: Share = 0.0
+    """Share of the questions that are the most difficult third of a larger sample: two objects at nearly equal
+    distance."""
     all_jumps_from: Share = 1.0
-    """Share of the budget after which questions of all numbers of jumps are asked alike, passed or not."""
+    """Share of the training budget after which all numbers of jumps are sampled uniformly."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperPreset(PrettyClevrPreset):
-    """One-hot names, positions and distances, MLPs."""
+    """The paper's network: one-hot names, positions and distances, MLPs."""
 
     network: Annotated[Literal["paper"], tyro.conf.Suppress] = "paper"
     update_inputs: Literal["hxm", "xm"] = "hxm"
-    """What g reads: h, x and m as the text has it, or the two that the paper's parameter count has room for."""
+    """Inputs of the update: h, x and m as in the paper's equations, or x and m as in its parameter count."""
     dropout: Dropped = 0.0
-    """Share dropped in the last ReLU layer."""
-    magnify: Annotated[float, Range(least=0.01, most=10_000)] = 16
-    """What distances are multiplied by: the more, the sooner small differences between them are told apart, and the
-    later large ones. Weights to start from are divided by as much, so that they compute what they did."""
+    """Dropout rate of the last ReLU layer."""
+    distance_scale: Annotated[float, Range(least=0.01, most=10_000)] = 16
+    """Factor of the distances. A larger factor helps to distinguish nearly equal distances. Weights of --start-from are
+    rescaled to their factor."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PerceptronPreset(PrettyClevrPreset):
-    """One perceptron on the whole scene; ``hidden`` units in each layer."""
+    """The paper's multi-layer perceptron on the whole scene; ``hidden`` units per layer."""
 
     network: Annotated[Literal["mlp"], tyro.conf.Suppress] = "mlp"
     dropout: Dropped = 0.0
-    """Share dropped in the last ReLU layer."""
+    """Dropout rate of the last ReLU layer."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChoosingPreset(PrettyClevrPreset):
-    """Distances on the edges; objects choose whom to send to."""
+class AttentionPreset(PrettyClevrPreset):
+    """Distances on the edges; attention over receivers."""
 
-    network: Annotated[Literal["choosing"], tyro.conf.Suppress] = "choosing"
+    network: Annotated[Literal["attention"], tyro.conf.Suppress] = "attention"
     heads: Width = 4
-    """Choices of each object per step."""
+    """Attention heads."""
     head_width: Width = 16
-    """Units that go with each choice."""
+    """Width of a head."""
     update_width: Width = 128
-    """ReLU units in g."""
+    """ReLU units of the update."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WalkingPreset(PrettyClevrPreset):
-    """Ranks on the edges: who is how near to whom."""
+class RanksPreset(PrettyClevrPreset):
+    """Distance ranks on the edges; supervised by the whole path."""
 
-    network: Annotated[Literal["walking"], tyro.conf.Suppress] = "walking"
+    network: Annotated[Literal["ranks"], tyro.conf.Suppress] = "ranks"
     message_width: Width = 64
-    """Units of a message."""
+    """Width of a message."""
     update_width: Width = 128
-    """ReLU units in g."""
-    walk_loss: Weight = 1.0
-    """Weight of the loss on which object every jump so far has reached, whatever is asked."""
+    """ReLU units of the update."""
+    path_loss: Weight = 1.0
+    """Weight of the loss on the object after each jump."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeeingPreset(ChoosingPreset):
-    """A picture instead of objects: one node per cell of what a small convolutional network sees."""
+class ImagePreset(AttentionPreset):
+    """An image instead of objects; the nodes are cells of a convolutional image encoder."""
 
-    network: Annotated[Literal["seeing"], tyro.conf.Suppress] = "seeing"  # type: ignore[assignment]
-    sparse: Share = 0.8
-    """Share of the training pictures that leave out objects that the walk does not come to: half of them all."""
+    network: Annotated[Literal["image"], tyro.conf.Suppress] = "image"  # type: ignore[assignment]
 
 
-KINDS = (PaperPreset, PerceptronPreset, ChoosingPreset, WalkingPreset, SeeingPreset)
-"""Each network's own settings."""
+KINDS = (PaperPreset, PerceptronPreset, AttentionPreset, RanksPreset, ImagePreset)
+"""The settings class of each network."""
 
 _PAPER = PaperPreset(
     name="pretty-clevr-paper",
-    about="The paper's Pretty-CLEVR network by its equations (g reads h, x and m), with a curriculum over jumps.",
+    about="The paper's Pretty-CLEVR network by its equations (the update reads h, x and m); curriculum over jumps.",
     hidden=128,
     augment=True,
     furthest_share=0.5,
@@ -110,10 +107,10 @@ _PAPER = PaperPreset(
 )
 
 PRESETS = (
-    WalkingPreset(
+    RanksPreset(
         name="pretty-clevr",
-        about="Pretty-CLEVR, all eight numbers of jumps: edges say who is how near to whom, the answer is a pointer. "
-        "In training it is told the whole walk.",
+        about="Pretty-CLEVR, 0 to 7 jumps: distance ranks on the edges, the answer is a pointer. Extra supervision in "
+        "training: the whole path.",
         steps=8,
         batch_size=64,
         updates=30_000,
@@ -123,10 +120,10 @@ PRESETS = (
         ema=0.99,
         validate_every=500,
     ),
-    ChoosingPreset(
+    AttentionPreset(
         name="pretty-clevr-distances",
-        about="Pretty-CLEVR, all eight numbers of jumps, told what the paper's network is told: distances on the "
-        "edges, and answers alone. Objects choose whom to send to.",
+        about="Pretty-CLEVR, 0 to 7 jumps, with the inputs and supervision of the paper's network: distances on the "
+        "edges, answers alone. Attention over receivers.",
         steps=8,
         batch_size=64,
         updates=4_000,
@@ -139,7 +136,7 @@ PRESETS = (
     replace(
         _PAPER,
         name="pretty-clevr-paper-count",
-        about="As pretty-clevr-paper, but g reads x and m: the paper's number of parameters.",
+        about="As pretty-clevr-paper, but the update reads x and m: the paper's number of parameters.",
         update_inputs="xm",
     ),
     replace(
@@ -167,9 +164,9 @@ PRESETS = (
         ema=0.999,
         validate_every=1000,
     ),
-    SeeingPreset(
+    ImagePreset(
         name="pretty-clevr-pixels",
-        about="From pictures: convolutions find the objects, trained from the answers alone.",
+        about="Pretty-CLEVR from images: a convolutional image encoder, supervised by the answers alone.",
         augment=True,
         furthest_share=0.5,
         steps=4,

@@ -33,7 +33,7 @@ function read(text) {
     else throw new Error(`cannot read '${sentence}'; facts look like ${FORMS}, questions like 'How old is Ann?'`);
   }
   if (asked === null) throw new Error("no question: end with one such as 'How old is Ann?'");
-  if (!names.some((name) => name.toLowerCase() === asked.toLowerCase())) throw new Error(`'${asked}' is in no fact; the facts name ${names.join(", ") || "nobody"}`);
+  if (!names.some((name) => name.toLowerCase() === asked.toLowerCase())) throw new Error(`'${asked}' is in no fact; the facts name ${names.join(", ") || "no person"}`);
   return { names, facts, asked: person(asked) };
 }
 
@@ -57,7 +57,7 @@ function deduce(facts, names) {
   const unsettled = names.find((_, person) => !ages.has(person));
   if (unsettled) throw new Error(`nothing connects ${unsettled} to ${names[anchors[0][0]]}, whose age is given`);
   for (const [person, age] of ages) if (age < 0 || age >= AGES) throw new Error(`${names[person]} would be ${age}; ages go from 0 to ${AGES - 1}`);
-  if (facts.length > names.length) throw new Error(`${facts.length} facts about ${names.length} people: one says what others do; leave it out`);
+  if (facts.length > names.length) throw new Error(`${facts.length} facts about ${names.length} people: one is redundant; leave it out`);
   return { ages, far };
 }
 

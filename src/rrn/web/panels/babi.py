@@ -12,10 +12,10 @@ from torch import nn
 
 from rrn.errors import InputError
 from rrn.tasks.babi.generator import generate_stories
-from rrn.tasks.babi.limits import everyday_story
-from rrn.tasks.babi.predict import predict, understood
+from rrn.tasks.babi.predict import normalise, predict
 from rrn.tasks.babi.stories import TASKS
-from rrn.tasks.babi.vocabulary import GROUPS, NOT_TOLD, READ_AS, UNKNOWN_ID, split_sentences, written
+from rrn.tasks.babi.unanswerable import varied_story
+from rrn.tasks.babi.vocabulary import GROUPS, NO_ANSWER, READ_AS, UNKNOWN_ID, split_sentences, written
 from rrn.training.presets import Preset
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Step, Steps, step_predictions
@@ -50,7 +50,7 @@ class Fact(BaseModel):
 
 
 class StoryResponse(BaseModel):
-    answer: str = Field(description=f"A word or a list of words, or {NOT_TOLD!r}.")
+    answer: str = Field(description=f"A word or a list of words, or {NO_ANSWER!r}.")
     unanswerable: float = Field(description="Probability that the story does not contain the answer.")
     facts: list[Fact]
     steps: list[Step]
@@ -101,7 +101,7 @@ def read_story(request: AskRequest) -> tuple[list[str], str]:
 
 def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[str, Any]:
     facts, question = read_story(request)
-    asked = understood(facts, question)
+    asked = normalise(facts, question)
     result = predict(network, asked, request.steps or training_steps, limits.FACTS)
     importance = np.clip(result.details["importance"], 0, 1)
     return {
@@ -131,7 +131,7 @@ def example(task: int, number: int) -> Example:
 
 def examples(number: int) -> list[Example]:
     """A story of each task, and one that does not contain the answer."""
-    story = everyday_story(2, Random(number), unanswerable=True)
+    story = varied_story(2, Random(number), unanswerable=True)
     (question,) = story.questions
     unanswerable = Example(
         task=UNANSWERABLE,

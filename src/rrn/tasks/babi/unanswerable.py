@@ -1,8 +1,8 @@
-"""Beyond bAbI's own questions: those whose answer is not in the story, and stories as a person may tell them.
+"""Extensions of the bAbI generator: unanswerable questions, and short stories with any people in any places.
 
-`widened` mixes both into the stories of a task. A question is made unanswerable by asking about somebody or something
-that the facts do not name, or do not say enough of, or by leaving out a fact that the answer needs. Its answer is
-`NOT_TOLD` and no fact supports it.
+`extended_stories` mixes both into the stories of a task. A question becomes unanswerable in one of three ways: it names
+a person or thing that no fact names, it asks for a detail that no fact contains, or a fact that it needs is removed.
+The answer is then `NO_ANSWER`, without supporting facts.
 """
 
 import re
@@ -32,7 +32,7 @@ from rrn.tasks.babi.generator import generate_stories
 from rrn.tasks.babi.moving import WHERE_IS
 from rrn.tasks.babi.puzzles import COMPASS, MOTIVATED, NAMED, PREY_OWNERS, SHAPES, SIZED
 from rrn.tasks.babi.stories import Question, Story
-from rrn.tasks.babi.vocabulary import NOT_TOLD, tokens
+from rrn.tasks.babi.vocabulary import NO_ANSWER, tokens
 from rrn.tasks.babi.worlds import (
     DROP,
     GIVE,
@@ -51,49 +51,52 @@ from rrn.tasks.babi.worlds import (
 
 PEOPLE = tuple(dict.fromkeys((*ACTORS, *GIVERS, *TOWNSPEOPLE, *MOTIVATED)))
 ROOMS = tuple(dict.fromkeys((*PLACES, *TOWN_PLACES)))
-EVERYDAY_TASKS = frozenset({1, 2, 3, 5, 6, 7, 8})
-"""Tasks whose questions are also asked about stories of any people, places and lengths."""
+VARIED_TASKS = frozenset({1, 2, 3, 5, 6, 7, 8})
+"""Tasks with varied stories: any people, places and lengths."""
 MOST_FACTS = 12
-FOREIGN = 0.15
-"""Share of the unanswerable questions that are of a kind that the story has nothing to do with."""
+FOREIGN_SHARE = 0.15
+"""Share of the unanswerable questions that belong to another task than the story."""
 TRIES = 50
 
-Spoiled = tuple[list[str], str] | None
-"""Facts and a question that they do not answer; None where the story has no such question."""
+Unanswerable = tuple[list[str], str] | None
+"""Facts and a question that they do not answer; None if there is no such question about the story."""
+Remover = Callable[[list[str], Question, Callable[[], float]], Unanswerable]
+"""Makes a question unanswerable: (facts, question, random) → `Unanswerable`."""
 
 
-def widened(task: int, seed: int, stream: int, unanswerable: float, everyday: float) -> Iterator[Story]:
-    """Stories of a task without end: so large a share of the questions unanswerable, and, of `EVERYDAY_TASKS`, so
-    large a share about stories as a person may tell them."""
+def extended_stories(
+    task: int, seed: int, stream: int, unanswerable_share: float, varied_share: float
+) -> Iterator[Story]:
+    """An endless stream of stories of a task, with these shares of unanswerable questions and of `varied_story`."""
     state = np.random.SeedSequence(seed, spawn_key=(stream, task, 1)).generate_state(8)
     random = Random(int.from_bytes(state.astype("<u4").tobytes(), "little"))
     for story in generate_stories(task, seed, stream):
-        if task in EVERYDAY_TASKS and random.random() < everyday:
+        if task in VARIED_TASKS and random.random() < varied_share:
             for _ in story.questions:
-                yield everyday_story(task, random, random.random() < unanswerable)
+                yield varied_story(task, random, random.random() < unanswerable_share)
             continue
-        kept: list[Question] = []
+        answerable: list[Question] = []
         for question in story.questions:
-            spoiled = spoil(story, question, random) if random.random() < unanswerable else None
-            if spoiled is None:
-                kept.append(question)
+            changed = without_answer(story, question, random) if random.random() < unanswerable_share else None
+            if changed is None:
+                answerable.append(question)
             else:
-                yield spoiled
-        if kept:
-            yield Story(task, story.facts[: kept[-1].facts], kept)
+                yield changed
+        if answerable:
+            yield Story(task, story.facts[: answerable[-1].facts], answerable)
 
 
-def spoil(story: Story, question: Question, random: Random) -> Story | None:
-    """The story up to a question, with another question or without a fact, so that no answer follows."""
+def without_answer(story: Story, question: Question, random: Random) -> Story | None:
+    """The story up to the question, with another question or fewer facts, so that no answer follows."""
     facts = story.facts[: question.facts]
-    spoiled = None
-    if random.random() < FOREIGN:
-        spoiled = facts, foreign_question(story.task, facts, random.random)
+    found: Unanswerable = None
+    if random.random() < FOREIGN_SHARE:
+        found = facts, foreign_question(story.task, facts, random.random)
     for _ in range(TRIES):
-        spoiled = spoiled or SPOILERS[story.task](facts, question, random.random)
-        if spoiled is not None and spoiled[0]:
-            return Story(story.task, spoiled[0], [Question(spoiled[1], NOT_TOLD, (), len(spoiled[0]))])
-        spoiled = None
+        found = found or REMOVERS[story.task](facts, question, random.random)
+        if found is not None and found[0]:
+            return Story(story.task, found[0], [Question(found[1], NO_ANSWER, (), len(found[0]))])
+        found = None
     return None
 
 
@@ -106,13 +109,13 @@ def unnamed(facts: Sequence[str], names: Sequence[str]) -> list[str]:
     return [name for name in names if name.lower() not in named]
 
 
-def untold(
-    names: Sequence[str], removable: bool = True
-) -> Callable[[list[str], Question, Callable[[], float]], Spoiled]:
-    """Spoils a question about one of these: it is asked about another, whom no fact names, or all facts that name it
-    are left out (unless others are told by pronouns)."""
+def another_name(names: Sequence[str], removable: bool = True) -> Remover:
+    """For questions about one of ``names``: replaces it by a name that no fact contains, or removes the facts with it.
 
-    def spoil_it(facts: list[str], question: Question, random: Callable[[], float]) -> Spoiled:
+    ``removable`` is False where pronouns in other facts refer to those facts.
+    """
+
+    def remove(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
         asked = next(name for name in names if name.lower() in tokens(question.text))
         if removable and random() < 0.5:
             return [fact for fact in facts if asked.lower() not in tokens(fact)], question.text
@@ -121,11 +124,11 @@ def untold(
             return None
         return facts, re.sub(rf"\b{asked}\b", pick(random, others), question.text, flags=re.IGNORECASE)
 
-    return spoil_it
+    return remove
 
 
-def _before_another_place(facts: list[str], question: Question, random: Callable[[], float]) -> Spoiled:
-    """Tasks 3 and 14: before a place where it, or he or she, never was."""
+def _before_another_place(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
+    """Tasks 3 and 14: ask about a place that the person or thing never visited."""
     match = re.fullmatch(r"Where was (?:the )?(\w+) before the (\w+)\?", question.text)
     assert match
     of_asked = [fact for fact in facts if match[1].lower() in tokens(fact)] if match[1] in PEOPLE else facts
@@ -135,8 +138,8 @@ def _before_another_place(facts: list[str], question: Question, random: Callable
     return facts, question.text.replace(f"before the {match[2]}", f"before the {pick(random, others)}")
 
 
-def _before_the_first_place(facts: list[str], question: Question, random: Callable[[], float]) -> Spoiled:
-    """Task 14: before the place of the earliest time told, which was visited once."""
+def _before_the_first_place(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
+    """Task 14: ask what came before the earliest place, if it was visited once."""
     first = [fact for fact in facts if "yesterday" in tokens(fact)]
     if not first:
         return None
@@ -147,8 +150,8 @@ def _before_the_first_place(facts: list[str], question: Question, random: Callab
     return (facts, f"Where was {person} before the {place}?") if len(visits) == 1 else None
 
 
-def _somewhere_after_a_denial(facts: list[str], question: Question, random: Callable[[], float]) -> Spoiled:
-    """Task 9: said not to be in one place, asked about another."""
+def _somewhere_after_a_denial(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
+    """Task 9: the person is not in one place; ask about another place."""
     latest = {fact.split()[0]: fact for fact in facts}
     denials = [fact for fact in latest.values() if re.search(r" is (?:not|no longer) in ", fact)]
     if not denials:
@@ -159,24 +162,24 @@ def _somewhere_after_a_denial(facts: list[str], question: Question, random: Call
     return facts, f"Where is {person}?" if random() < 0.3 else f"Is {person} in the {pick(random, places)}?"
 
 
-def _no_such_neighbour(facts: list[str], question: Question, random: Callable[[], float]) -> Spoiled:
-    """Task 4: beside a room in a direction of which nothing is told."""
-    told = set()
+def _no_such_neighbour(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
+    """Task 4: ask about a direction of a room that no fact contains."""
+    stated = set()
     for fact in facts:
-        _, first, _, way, _, _, second = fact.rstrip(".").split()
-        told |= {(second, way), (first, _BACK[way])}
+        _, first, _, direction, _, _, second = fact.rstrip(".").split()
+        stated |= {(second, direction), (first, _BACK[direction])}
     rooms = [room for room in PLACES if room in named_in(facts)] if random() < 0.8 else PLACES
-    room, way = pick(random, rooms), pick(random, tuple(_BACK))
+    room, direction = pick(random, rooms), pick(random, tuple(_BACK))
     if random() < 0.5:
-        return (facts, f"What is {way} of the {room}?") if (room, way) not in told else None
-    return (facts, f"What is the {room} {way} of?") if (room, _BACK[way]) not in told else None
+        return (facts, f"What is {direction} of the {room}?") if (room, direction) not in stated else None
+    return (facts, f"What is the {room} {direction} of?") if (room, _BACK[direction]) not in stated else None
 
 
 _BACK = {COMPASS[x, y]: COMPASS[-x, -y] for x, y in COMPASS}
 
 
-def _no_such_gift(facts: list[str], question: Question, random: Callable[[], float]) -> Spoiled:
-    """Task 5."""
+def _no_such_gift(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
+    """Task 5: ask about a gift that no fact contains."""
     matches = [re.match(r"(\w+) (?:gave|handed|passed) the (\w+) to (\w+)", fact) for fact in facts]
     text = gift_question([match.groups() for match in matches if match], GIVERS, random)
     return (facts, text) if text else None
@@ -185,7 +188,7 @@ def _no_such_gift(facts: list[str], question: Question, random: Callable[[], flo
 def gift_question(
     gifts: Sequence[tuple[str | None, ...]], people: Sequence[str], random: Callable[[], float]
 ) -> str | None:
-    """A question about a gift, drawn; None if there was such a gift. ``gifts`` are giver, thing and recipient."""
+    """A random question about a gift; None if there is such a gift. ``gifts`` are (giver, thing, recipient)."""
     giver, recipient = draw(random, people, 2)
     thing = pick(random, THINGS)
     text, like = pick(
@@ -199,24 +202,25 @@ def gift_question(
         ),
     )
     for gift in gifts:
-        if all(part is None or part == told for part, told in zip(like, gift, strict=True)):
+        if all(part is None or part == given for part, given in zip(like, gift, strict=True)):
             return None
     return text
 
 
-def _without_a_supporting_fact(facts: list[str], question: Question, random: Callable[[], float]) -> Spoiled:
-    """Tasks 15, 17 and 19, where the answer needs every one of them."""
+def _without_a_supporting_fact(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
+    """Tasks 15, 17 and 19: remove one supporting fact; the answer needs all of them."""
     missing = pick(random, question.support)
     return [fact for number, fact in enumerate(facts) if number != missing], question.text
 
 
-def _of_no_known_kind(facts: list[str], question: Question, random: Callable[[], float]) -> Spoiled:
-    """Task 16."""
+def _of_no_known_kind(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
+    """Task 16: remove all facts about the animal."""
     asked = tokens(question.text)[-1]
     return [fact for fact in facts if asked not in tokens(fact)], question.text
 
 
-def _another_animal(facts: list[str], question: Question, random: Callable[[], float]) -> Spoiled:
+def _another_animal(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
+    """Tasks 15 and 16: ask about an animal that no fact names."""
     asked = next(name for name in _ANIMALS if name.lower() in tokens(question.text))
     other = pick(random, unnamed(facts, _ANIMALS))
     return facts, re.sub(rf"\b{asked}\b", other, question.text, flags=re.IGNORECASE)
@@ -225,15 +229,15 @@ def _another_animal(facts: list[str], question: Question, random: Callable[[], f
 _ANIMALS = (*PREY_OWNERS, *NAMED)
 
 
-def _another_shape(facts: list[str], question: Question, random: Callable[[], float]) -> Spoiled:
-    """Task 17."""
+def _another_shape(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
+    """Task 17: ask about a shape that no fact names."""
     asked = [shape for shape in SHAPES if f"the {shape} " in f"{question.text[:-1]} ".lower()]
     others = [shape for shape in SHAPES if not any(f"the {shape} " in f"{fact[:-1]} ".lower() for fact in facts)]
     return facts, question.text.replace(f"the {pick(random, asked)}", f"the {pick(random, others)}", 1)
 
 
-def _sizes_not_compared(facts: list[str], question: Question, random: Callable[[], float]) -> Spoiled:
-    """Task 18: some of the facts, and two things of which they do not say which is bigger."""
+def _sizes_not_compared(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
+    """Task 18: remove facts, and ask about two things that the others do not compare."""
     kept = [fact for fact in facts if random() < pick(random, (0.3, 0.6, 0.9))]
     bigger: dict[str, set[str]] = {thing: set() for thing in SIZED}
     for fact in kept:
@@ -251,37 +255,37 @@ def _sizes_not_compared(facts: list[str], question: Question, random: Callable[[
     return kept, pick(random, (f"Does the {small} fit in the {big}?", f"Is the {big} bigger than the {small}?"))
 
 
-def either(*spoilers: Callable[[list[str], Question, Callable[[], float]], Spoiled]) -> Callable[..., Spoiled]:
-    return lambda facts, question, random: pick(random, spoilers)(facts, question, random)
+def either(*removers: Remover) -> Remover:
+    return lambda facts, question, random: pick(random, removers)(facts, question, random)
 
 
-SPOILERS: dict[int, Callable[[list[str], Question, Callable[[], float]], Spoiled]] = {
-    1: untold(PEOPLE),
-    2: untold(THINGS),
-    3: either(untold(THINGS), _before_another_place),
+REMOVERS: dict[int, Remover] = {
+    1: another_name(PEOPLE),
+    2: another_name(THINGS),
+    3: either(another_name(THINGS), _before_another_place),
     4: _no_such_neighbour,
     5: _no_such_gift,
-    6: untold(PEOPLE),
-    7: untold(PEOPLE),
-    8: untold(PEOPLE),
-    9: either(untold(PEOPLE), _somewhere_after_a_denial),
-    10: untold(PEOPLE),
-    11: untold(PEOPLE, removable=False),
-    12: untold(PEOPLE),
-    13: untold(PEOPLE, removable=False),
-    14: either(untold(PEOPLE), _before_another_place, _before_the_first_place),
+    6: another_name(PEOPLE),
+    7: another_name(PEOPLE),
+    8: another_name(PEOPLE),
+    9: either(another_name(PEOPLE), _somewhere_after_a_denial),
+    10: another_name(PEOPLE),
+    11: another_name(PEOPLE, removable=False),
+    12: another_name(PEOPLE),
+    13: another_name(PEOPLE, removable=False),
+    14: either(another_name(PEOPLE), _before_another_place, _before_the_first_place),
     15: either(_without_a_supporting_fact, _without_a_supporting_fact, _another_animal),
     16: either(_of_no_known_kind, _of_no_known_kind, _another_animal),
     17: either(_without_a_supporting_fact, _another_shape),
     18: _sizes_not_compared,
     19: _without_a_supporting_fact,
-    20: untold(PEOPLE),
+    20: another_name(PEOPLE),
 }
-"""By task."""
+"""How a question of each task is made unanswerable."""
 
 
 def foreign_question(task: int, facts: list[str], random: Callable[[], float]) -> str:
-    """A question of a kind that the story's task has nothing to do with."""
+    """A question that belongs to another task than the story."""
     person = pick(random, unnamed(facts, PEOPLE))
     here, there = draw(random, PLACES, 2)
     small, big = draw(random, SIZED, 2)
@@ -308,13 +312,13 @@ ALONE = setting(ACTORS, there_after_get=0.3)
 TOGETHER = setting(ACTORS, there_after_get=0.3, kinds=4)
 
 
-def everyday_story(task: int, random: Random, unanswerable: bool) -> Story:
-    """A short story of any people in any places, and a question of a kind that bAbI asks."""
+def varied_story(task: int, random: Random, unanswerable: bool) -> Story:
+    """A short story with any people in any places, and one question of the task."""
     draws = random.random
-    carried = int(draws() * (len(THINGS) + 1)) if task in (7, 8) else 0  # by somebody, so that three are seen, too
+    carried = int(draws() * (len(THINGS) + 1)) if task in (7, 8) else 0  # least number of things that a person carries
     while True:
         world = CarryingWorld(GIVING if task == 5 else TOGETHER if task in (6, 7, 8) else ALONE, draws)
-        if draws() < 0.5:  # everything lies where one of them is, so that it is taken up soon
+        if draws() < 0.5:  # all things are at the place of the first person, who takes them soon
             world.thing_place = [world.place[0]] * len(THINGS)
         for _ in range(1 + int(draws() * MOST_FACTS)):
             world.act()
@@ -322,7 +326,7 @@ def everyday_story(task: int, random: Random, unanswerable: bool) -> Story:
             continue
         question = _ask_unknown(task, world) if unanswerable else _ask_known(task, world)
         if question is not None:
-            return _renamed(Story(task, world.facts, [question]), draws)
+            return _with_random_names(Story(task, world.facts, [question]), draws)
 
 
 def _ask_known(task: int, world: CarryingWorld) -> Question | None:
@@ -369,16 +373,16 @@ def _ask_unknown(task: int, world: CarryingWorld) -> Question | None:
         text = gift_question(gifts, GIVERS, random)
     elif task in (7, 8) and absent:
         text = (HOW_MANY if task == 7 else WHAT_CARRYING)[pick(random, absent)]
-    return None if text is None else Question(text, NOT_TOLD, (), len(world.facts))
+    return None if text is None else Question(text, NO_ANSWER, (), len(world.facts))
 
 
 def whereabouts_unknown(world: CarryingWorld) -> tuple[list[int], list[int]]:
-    """The people and the things of which the facts do not say where they are, not even by who met whom.
+    """The people and the things whose place does not follow from the facts, nor from meetings of people and things.
 
-    Whoever has not moved is at a beginning of their own; meeting makes two places one.
+    Each person and each thing starts at an unknown place. A meeting merges two places (union-find).
     """
     actors, things = len(world.setting.actors), len(THINGS)
-    same = list(range(len(PLACES) + actors + things))  # places, then where each person and each thing began
+    same = list(range(len(PLACES) + actors + things))  # named places, then the initial place of each person and thing
 
     def find(place: int) -> int:
         while same[place] != place:
@@ -387,7 +391,7 @@ def whereabouts_unknown(world: CarryingWorld) -> tuple[list[int], list[int]]:
 
     def meet(first: int, second: int) -> None:
         low, high = sorted((find(first), find(second)))
-        same[high] = low  # a place that has a name stays the root
+        same[high] = low  # a named place stays the root
 
     at = [len(PLACES) + actor for actor in range(actors)]
     lies = [len(PLACES) + actors + thing for thing in range(things)]
@@ -409,8 +413,8 @@ def whereabouts_unknown(world: CarryingWorld) -> tuple[list[int], list[int]]:
     )
 
 
-def _renamed(story: Story, random: Callable[[], float]) -> Story:
-    """The same story of other people in other places."""
+def _with_random_names(story: Story, random: Callable[[], float]) -> Story:
+    """The same story with random people and places."""
     cast = GIVERS if story.task == 5 else ACTORS
     names = dict(zip(cast, draw(random, PEOPLE, len(cast)), strict=True))
     names |= dict(zip(PLACES, draw(random, ROOMS, len(PLACES)), strict=True))

@@ -10,17 +10,17 @@ from tests.tasks.babi import test_reasoner as reasoner
 
 from rrn.tasks.babi.data import EndlessQuestions
 from rrn.tasks.babi.evaluate import calibration_error
-from rrn.tasks.babi.limits import (
-    EVERYDAY_TASKS,
-    everyday_story,
+from rrn.tasks.babi.stories import TASKS, Question, Story
+from rrn.tasks.babi.unanswerable import (
+    VARIED_TASKS,
+    extended_stories,
     foreign_question,
     named_in,
-    spoil,
+    varied_story,
     whereabouts_unknown,
-    widened,
+    without_answer,
 )
-from rrn.tasks.babi.stories import TASKS, Question, Story
-from rrn.tasks.babi.vocabulary import ANSWERS, NOT_TOLD, UNKNOWN_ID, WORDS, answer_id, unknown_words
+from rrn.tasks.babi.vocabulary import ANSWERS, NO_ANSWER, UNKNOWN_ID, WORDS, answer_id, unknown_words
 from rrn.tasks.babi.worlds import DROP, GET, GIVE, MOVE, NOBODY, CarryingWorld, setting
 
 BY_FORM = (
@@ -52,12 +52,12 @@ def follows(story: Story, question: Question) -> str | None:
 @pytest.mark.parametrize("task", TASKS)
 def test_what_is_not_told_does_not_follow_and_the_rest_does(task: int) -> None:
     untold = asked = 0
-    for story in islice(widened(task, seed=5, stream=0, unanswerable=0.4, everyday=0.3), 400):
+    for story in islice(extended_stories(task, seed=5, stream=0, unanswerable_share=0.4, varied_share=0.3), 400):
         for question in story.questions:
             asked += 1
             given = story.facts[: question.facts]
             assert not unknown_words(" ".join((*given, question.text)))
-            if question.answer == NOT_TOLD:
+            if question.answer == NO_ANSWER:
                 untold += 1
                 assert question.support == ()
                 assert follows(story, question) is None, f"{given} {question.text}"
@@ -69,15 +69,15 @@ def test_what_is_not_told_does_not_follow_and_the_rest_does(task: int) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_the_reader_of_english_answers_what_can_be_answered(task: int) -> None:
     """Otherwise it would hold anything to be untold."""
-    stories = list(islice(widened(task, seed=6, stream=0, unanswerable=0, everyday=0), 40))
+    stories = list(islice(extended_stories(task, seed=6, stream=0, unanswerable_share=0, varied_share=0), 40))
     found = [follows(story, question) for story in stories for question in story.questions]
     assert sum(answer is not None for answer in found) > 0.95 * len(found)
 
 
-@pytest.mark.parametrize("task", sorted(EVERYDAY_TASKS))
-def test_everyday_stories_are_of_any_people_and_places(task: int) -> None:
+@pytest.mark.parametrize("task", sorted(VARIED_TASKS))
+def test_varied_stories_have_any_people_and_places(task: int) -> None:
     random = Random(3)
-    stories = [everyday_story(task, random, unanswerable=False) for _ in range(300)]
+    stories = [varied_story(task, random, unanswerable=False) for _ in range(300)]
     named = named_in([fact for story in stories for fact in story.facts])
     assert {"julie", "yann", "fred", "sandra", "cinema", "school", "bathroom"} <= named
     assert max(len(story.facts) for story in stories) == 12
@@ -88,7 +88,7 @@ def test_everyday_stories_are_of_any_people_and_places(task: int) -> None:
     assert all(answer_id(answer) != UNKNOWN_ID for answer in answers)
 
 
-def test_who_met_whom_tells_where_they_are() -> None:
+def test_meetings_determine_places() -> None:
     """John, Mary, Sandra and Daniel; the kitchen is place 0 and the garden 3; apple, football and milk."""
     world = CarryingWorld(setting(("John", "Mary", "Sandra", "Daniel"), kinds=4), Random(0).random)
     assert whereabouts_unknown(world) == ([0, 1, 2, 3], [0, 1, 2])
@@ -112,22 +112,22 @@ def test_a_foreign_question_is_not_of_the_story_s_kind() -> None:
     assert any("bigger" in foreign_question(1, ["Mary went to the park."], random.random) for _ in range(200))
 
 
-def test_nothing_is_spoiled_where_nothing_can_be() -> None:
+def test_an_unanswerable_story_has_at_least_one_fact() -> None:
     story = Story(2, ["Mary took the milk."], [Question("Where is the milk?", "kitchen", (0,), 1)])
     for seed in range(30):
-        spoiled = spoil(story, story.questions[0], Random(seed))
-        assert spoiled is not None
-        assert spoiled.facts, "at least one fact is left"
+        changed = without_answer(story, story.questions[0], Random(seed))
+        assert changed is not None
+        assert changed.facts, "at least one fact is left"
 
 
 def test_the_answer_has_the_number_of_the_unknown_word() -> None:
-    assert answer_id(NOT_TOLD) == UNKNOWN_ID == 0
-    assert ANSWERS[UNKNOWN_ID] == NOT_TOLD
+    assert answer_id(NO_ANSWER) == UNKNOWN_ID == 0
+    assert ANSWERS[UNKNOWN_ID] == NO_ANSWER
     assert ANSWERS[1:] == WORDS[1:]
 
 
 def test_questions_come_mixed_and_the_same_for_the_same_seed() -> None:
-    first, again = (EndlessQuestions(3, [2, 18], unanswerable=0.5, everyday=0.5).take(200) for _ in range(2))
+    first, again = (EndlessQuestions(3, [2, 18], unanswerable_share=0.5, varied_share=0.5).take(200) for _ in range(2))
     np.testing.assert_array_equal(first.answers, again.answers)
     np.testing.assert_array_equal(first.story_facts, again.story_facts)
     assert 0.4 < (first.answers == UNKNOWN_ID).mean() < 0.6

@@ -10,8 +10,8 @@ from rrn.tasks import build_network, find_preset
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.experiment import PrettyClevrExperiment
 from rrn.tasks.pretty_clevr.figures import render
+from rrn.tasks.pretty_clevr.image_encoder import CELLS, PIXELS, paint
 from rrn.tasks.pretty_clevr.model import as_batch
-from rrn.tasks.pretty_clevr.seeing import CELLS, PIXELS, paint
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +91,8 @@ def test_nodes_are_where_there_is_something_to_see(scenes: data.Scenes) -> None:
     torch.manual_seed(0)
     network = build_network(find_preset("pretty-clevr-pixels"))
     with torch.no_grad():
-        _, there, cells = network.look(picture(scenes))
-        nothing = network.look(torch.zeros(1, 3, PIXELS, PIXELS))[1]
+        _, there, cells = network.encode(picture(scenes))
+        nothing = network.encode(torch.zeros(1, 3, PIXELS, PIXELS))[1]
     row, column = 1 - torch.from_numpy(scenes.positions[..., 1]), torch.from_numpy(scenes.positions[..., 0])
     nearest = [(side * CELLS).round().clamp(max=CELLS - 1).long() for side in (row, column)]  # with strides of two
     of_objects = nearest[0] * CELLS + nearest[1]
@@ -103,7 +103,7 @@ def test_nodes_are_where_there_is_something_to_see(scenes: data.Scenes) -> None:
 
 def test_objects_left_out_are_none_of_the_walk() -> None:
     preset = find_preset("pretty-clevr-pixels")
-    experiment = PrettyClevrExperiment(dataclasses.replace(preset, scenes=50, batch_size=200, sparse=0.9))
+    experiment = PrettyClevrExperiment(dataclasses.replace(preset, scenes=50, batch_size=200))
     experiment.curriculum.longest = 3
     batch = experiment.sample(np.random.default_rng(0))
     walked = torch.arange(8) <= batch["jumps"][:, None]

@@ -1,4 +1,4 @@
-"""The paper's baseline: one perceptron on all objects, all distances and the question."""
+"""The paper's baseline: a perceptron. (The paper's relational network is its network with one step.)"""
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +12,9 @@ from rrn.training.experiment import Batch
 
 
 class Perceptron(nn.Module):
-    """It has no steps.
+    """A multi-layer perceptron on all objects, all distances and the question. All steps have the same output.
 
-    Objects come in the order of their colours, so that half of the names have their place among the inputs: the paper
-    does not say in which order, and in a random one even 0 jumps take far longer to learn.
+    Objects are sorted by colour. The paper does not specify an order; with a random order training is much slower.
     """
 
     def __init__(self, preset: PerceptronPreset) -> None:
@@ -24,7 +23,7 @@ class Perceptron(nn.Module):
         self.mlp = MLP(inputs, preset.hidden, len(NAMES), layers=4, dropout=preset.dropout)
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
-        """Logits of the 16 names, the same at every step: (steps, n, 16)."""
+        """Logits of the 16 names, equal at every step: (steps, n, 16)."""
         order = batch["colours"].argsort(1)
         objects = object_features(batch).take_along_dim(order[..., None], dim=1)
         between = distances(objects[..., :2])
