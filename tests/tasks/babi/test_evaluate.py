@@ -71,7 +71,7 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--max-facts"):
         measured(Options(limit=20, max_facts=-1))
     paper = tasks.find_preset("babi-paper")
-    with pytest.raises(InputError, match="places for 20 facts"):
+    with pytest.raises(InputError, match="reads at most 20 facts"):
         evaluate(GivesUpOnSomeTasks(), paper, Options(limit=20, max_facts=21), lambda done, of: None)  # type: ignore[arg-type]
 
 

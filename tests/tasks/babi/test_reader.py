@@ -89,7 +89,7 @@ def test_files_are_found_by_their_usual_names(tmp_path: Path) -> None:
         read_babi(archive, "valid")
     with pytest.raises(InputError, match="no train file of task 2"):
         read_babi(archive, "train", tasks=[1, 2])
-    with pytest.raises(InputError, match="'dev' is no part"):
+    with pytest.raises(InputError, match="unknown split 'dev'"):
         read_babi(archive, "dev")
     with pytest.raises(InputError, match="no such folder"):
         read_babi(tmp_path / "nowhere", "train")

@@ -16,7 +16,6 @@ import numpy as np
 from rrn.errors import InputError, blaming, counted, needs_extra
 from rrn.io.files import write_atomically
 from rrn.tasks.pretty_clevr.data import COLOURS, OBJECT_RADIUS, SHAPES, Scene, Scenes, describe_question
-from rrn.viewing.plots import add_legend, pillow, plot_lines, save, subplots, transpose
 
 PALETTE = ("#B40A10", "#E48A00", "#F8EC6E", "#00966B", "#9FE6FF", "#4038DC", "#9A58A6", "#262626")
 """In the order of `COLOURS`. Any two differ by a CIELAB distance of at least 25, also in simulated colour blindness
@@ -80,6 +79,7 @@ def write_images(
 
 def read_image(path: str | Path) -> np.ndarray:
     """A picture `write_images` wrote, uint8 (size, size, 3)."""
+
     if not Path(path).exists():
         raise InputError(f"{path}: no such image; write the data set with its images first")
     with (
@@ -87,7 +87,9 @@ def read_image(path: str | Path) -> np.ndarray:
         pillow("reading images").open(path) as image,
     ):
         if image.width * image.height > MOST_PIXELS:
-            raise InputError(f"{path}: {image.width} × {image.height} pixels, which is more than can be meant")
+            raise InputError(
+                f"{path}: {image.width} × {image.height} pixels, which exceeds the size limit of {MOST_PIXELS:,} pixels"
+            )
         return np.array(image.convert("RGB"))
 
 
@@ -171,6 +173,7 @@ def draw_result(result: dict[str, Any], path: str | Path) -> None:
 
     With the paper's own network beside the one measured, each has its panel.
     """
+
     beside = result["beside"]
     panels = {"pretty-clevr-paper": beside["pretty-clevr-paper"]} if "pretty-clevr-paper" in beside else {}
     panels |= {result["preset"]: result}
@@ -251,6 +254,7 @@ def _reach(scene: Scene, index: int, direction: np.ndarray) -> float:
 
 
 def _image(scene: Scene, size: int) -> Any:
+
     image_module = pillow()
     from PIL import ImageDraw
 

@@ -33,7 +33,7 @@ function read(text) {
     else throw new Error(`cannot read '${sentence}'; facts look like ${FORMS}, questions like 'How old is Ann?'`);
   }
   if (asked === null) throw new Error("no question: end with one such as 'How old is Ann?'");
-  if (!names.some((name) => name.toLowerCase() === asked.toLowerCase())) throw new Error(`'${asked}' is in no fact; the facts name ${names.join(", ") || "no person"}`);
+  if (!names.some((name) => name.toLowerCase() === asked.toLowerCase())) throw new Error(`'${asked}' is in no fact; the facts name ${names.join(", ") || "nobody"}`);
   return { names, facts, asked: person(asked) };
 }
 
