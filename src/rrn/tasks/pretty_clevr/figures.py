@@ -80,6 +80,8 @@ def write_images(
 def read_image(path: str | Path) -> np.ndarray:
     """A picture `write_images` wrote, uint8 (size, size, 3)."""
 
+    from rrn.viewing.plots import pillow
+
     if not Path(path).exists():
         raise InputError(f"{path}: no such image; write the data set with its images first")
     with (
@@ -174,6 +176,8 @@ def draw_result(result: dict[str, Any], path: str | Path) -> None:
     With the paper's own network beside the one measured, each has its panel.
     """
 
+    from rrn.viewing.plots import add_legend, plot_lines, save, subplots, transpose
+
     beside = result["beside"]
     panels = {"pretty-clevr-paper": beside["pretty-clevr-paper"]} if "pretty-clevr-paper" in beside else {}
     panels |= {result["preset"]: result}
@@ -254,6 +258,7 @@ def _reach(scene: Scene, index: int, direction: np.ndarray) -> float:
 
 
 def _image(scene: Scene, size: int) -> Any:
+    from rrn.viewing.plots import pillow
 
     image_module = pillow()
     from PIL import ImageDraw
