@@ -1,4 +1,4 @@
-"""The errors a user is meant to read, each in a line or a few: what was handed over, and what would be usable."""
+"""Errors for users: what was wrong, what was found and what to do, in one or a few lines."""
 
 import os
 import shutil
@@ -8,23 +8,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 QUOTED = 80
-"""Characters of somebody else's text that a message shows."""
+"""Characters of quoted input that a message shows."""
 
 
 class InputError(ValueError):
-    """Something a caller handed over is not usable. The message names it and says what would be."""
+    """An argument, file or setting is not usable. The message names it and what is expected."""
 
 
 class NotFiniteError(InputError):
-    """Numbers that should be finite are NaN or infinite."""
+    """Numbers that must be finite are NaN or infinite."""
 
 
 class Failure(RuntimeError):
-    """What was asked for was begun and failed, through nobody's input. The message says what is left and what to do."""
+    """A run failed, though its input was usable. The message states what is left and what to do."""
 
 
 def shorten(text: object, most: int = QUOTED) -> str:
-    """One line of at most ``most`` characters, however long the text is."""
+    """The text on one line, cut to at most ``most`` characters."""
     line = " ".join(str(text).split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
@@ -35,31 +35,31 @@ def counted(count: int, what: str) -> str:
 
 
 def quote(text: str, most: int = QUOTED) -> str:
-    """The text in quotation marks, or its beginning."""
+    """The text in quotation marks, cut to its first ``most`` characters."""
     return repr(text) if len(text) <= most else f"{text[:most]!r}…"
 
 
 @contextmanager
 def blaming(message: str) -> Iterator[None]:
-    """Turns whatever goes wrong in the block into an `InputError`: the message and, in brackets, what went wrong.
+    """Convert every exception of the block into an `InputError`: the message, and the exception in brackets.
 
-    For readers of files that others wrote: over damaged ones the libraries beneath raise errors of all kinds.
+    For readers of files: for damaged files, the underlying libraries raise exceptions of many types.
     """
     try:
         yield
     except InputError:
         raise
     except Exception as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
-        raise InputError(f"{message} ({shorten(said, 200)})") from error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+        raise InputError(f"{message} ({shorten(reason, 200)})") from error
 
 
 DISTRIBUTION = "torch-rrn"
-"""The name to install by. On the package index, ``rrn`` is another project's."""
+"""The name on the package index, where ``rrn`` is another project."""
 
 
 def command(name: str) -> str:
-    """How to call a program of this environment (``rrn``, ``pip``): by name where that finds it, or by its path."""
+    """How to call a program of this environment (``rrn``, ``pip``): by name if it is on the path, else by its path."""
     script = Path(sys.executable).parent / name
     found = shutil.which(name)
     if not script.exists():
@@ -68,11 +68,11 @@ def command(name: str) -> str:
 
 
 def needs_extra(what: str, extra: str) -> InputError:
-    """The error where an optional package is missing: ``what`` needs the ``extra`` that brings it."""
+    """The error for a missing optional package: ``what`` needs the ``extra`` that installs it."""
     return InputError(f"{what} needs the extra '{extra}': {command('pip')} install '{DISTRIBUTION}[{extra}]'")
 
 
 def _short(path: Path) -> str:
-    """Relative where the path is below the current folder."""
+    """The path, relative if it is below the current folder."""
     here = Path.cwd()
     return os.fspath(path.relative_to(here)) if path.is_relative_to(here) else os.fspath(path)

@@ -200,7 +200,7 @@ def test_a_folder_that_another_process_trains_in_is_refused(
         code, _, err = call("train", "ages", *tiny_ages_flags, "--folder", tmp_path)
     assert code == 2
     assert err.startswith(f"rrn: {tmp_path}: in use by process {os.getpid()} on ")
-    assert "give another --folder" in err
+    assert "another --folder" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lock"]
 
 

@@ -205,7 +205,7 @@ def test_sorted_edges_are_the_edges(layout: str) -> None:
     edges, found = graph.sorted_edges(), {}
     for j in range(graph.num_nodes):
         for e in range(int(edges.starts[j]), int(edges.starts[j + 1])):
-            found[int(edges.places[e])] = (int(edges.senders[e]), j)
+            found[int(edges.positions[e])] = (int(edges.senders[e]), j)
     assert found == by_place
 
 

@@ -65,7 +65,7 @@ def test_an_unfinished_data_set_is_refused_and_leaves_no_scraps(
         write_dataset(tmp_path, ARRAYS, {})
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.npy", "b.npy"]
     with pytest.raises(
-        InputError, match=r"no dataset.json in it, so not a finished data set; write one with 'rrn data'"
+        InputError, match=r"no dataset.json in this folder, so it is not a finished data set; write one with 'rrn data'"
     ):
         read_dataset(tmp_path)
 
@@ -176,7 +176,9 @@ def test_a_seed_shuffles_before_the_split() -> None:
 
 
 def test_too_few_are_refused() -> None:
-    with pytest.raises(InputError, match="3 things, relatives left out, do not give 1 for testing, 1 for validation"):
+    with pytest.raises(
+        InputError, match="3 things without related ones are too few for 1 for testing, 1 for validation"
+    ):
         split_apart(np.zeros(3), "3 things", test=1, valid=1)
 
 

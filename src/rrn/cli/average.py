@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from rrn.cli.options import parse, print_json
-from rrn.io.files import check_place
+from rrn.io.files import check_writable
 
 ABOUT = (
     "Average weights of one network. The average is often better than each of them if all trainings started from the "
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
     from rrn.tasks import presets
     from rrn.tasks.weights import average
 
-    check_place(options.out / CONFIG)
+    check_writable(options.out / CONFIG)
     network = average(options.weights)
     preset = network.preset
     names = ", ".join(Path(name).parent.name if Path(name).name == "best" else name for name in options.weights)

@@ -1,14 +1,14 @@
-"""Graphs: who sends messages to whom.
+"""Graph layouts: which nodes send messages to which.
 
-A graph answers two questions, and only these, for the message function: *what do the two ends of every edge add up
-to* (`Graph.pair`) and *what arrives at every node* (`Graph.collect`). Five layouts answer them:
+A graph offers two operations to the message function: the sum of both ends of every edge (`Graph.pair`), and the
+aggregation of edge values at every node (`Graph.collect`). There are five layouts:
 
 * `EdgeList`: any graph, as an ``edge_index`` of shape (2, E), row 0 the senders and row 1 the receivers. Several
   graphs of different sizes are batched as one graph of disjoint parts (`union`).
-* `NeighbourTable`: graphs in which every node hears from the same number of neighbours. No scatter is needed.
-* `CompleteGraphs`: equally large graphs in which everybody hears everybody. No index is needed at all.
-* `PackedGraphs`: the same for graphs of different sizes; nodes are packed, only edges are padded.
-* `Groups`: every node stands in one group of each of several kinds and hears from all members of its groups.
+* `NeighbourTable`: graphs in which every node has the same number of senders. No scatter is needed.
+* `CompleteGraphs`: complete graphs of equal size. No index is needed.
+* `PackedGraphs`: complete graphs of different sizes; nodes are packed, only edges are padded.
+* `Groups`: every node is in one group of each of several types and receives from all members of its groups.
 """
 
 from rrn.graphs.base import Aggregate, Graph, Part, SortedEdges

@@ -1,4 +1,4 @@
-"""What a graph answers to: the base class of all layouts, and what they share."""
+"""The base class of all graph layouts, and their common functions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ Aggregate = Literal["sum", "mean", "max"]
 class SortedEdges(NamedTuple):
     """Edges sorted by receiver: those that end in node j are ``senders[starts[j]:starts[j + 1]]``.
 
-    ``places`` says where each of them lies in the graph's own order of edges.
+    ``positions`` are the positions of these edges in the graph's own order.
     """
 
     senders: Tensor
     starts: Tensor
-    places: Tensor
+    positions: Tensor
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.senders.numpy(), self.starts.numpy(), self.places.numpy()
+        return self.senders.numpy(), self.starts.numpy(), self.positions.numpy()
 
 
 class Graph(ABC):
@@ -43,7 +43,7 @@ class Graph(ABC):
 
     @abstractmethod
     def collect(self, values: Tensor, how: Aggregate) -> Tensor:
-        """What arrives at every node: ``edge_shape + (width,)`` → (nodes, width). Nodes nobody sends to get zeros."""
+        """Aggregate edge values at their receivers: ``edge_shape + (width,)`` → (nodes, width); 0 without senders."""
 
     @abstractmethod
     def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
@@ -51,35 +51,35 @@ class Graph(ABC):
 
     @abstractmethod
     def in_degree(self) -> Tensor:
-        """How many edges end in each node, as floats: (nodes, 1)."""
+        """The number of edges that end in each node, as floats: (nodes, 1)."""
 
     @abstractmethod
     def ends(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Sender, receiver, and place in the order of edges, of every edge that exists: (edges,) each."""
+        """Sender, receiver and position in ``edge_shape`` of every existing edge: (edges,) each."""
 
     def sorted_edges(self) -> SortedEdges:
-        """The edges by receiver, sorted once and kept."""
+        """The edges sorted by receiver; sorted once, then cached."""
         if self._sorted is None:
-            senders, receivers, places = self.ends()
+            senders, receivers, positions = self.ends()
             order = receivers.argsort(stable=True)
             counts = receivers.bincount(minlength=self.num_nodes)
             starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-            self._sorted = SortedEdges(senders[order], starts, places[order])
+            self._sorted = SortedEdges(senders[order], starts, positions[order])
         return self._sorted
 
     _sorted: SortedEdges | None = None
 
     @abstractmethod
     def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[Graph, Tensor | None]":
-        """The graph of some nodes, those of whole graphs (a mask over nodes), and what is left of the edge features."""
+        """The subgraph of whole graphs, given as a mask over nodes, and its edge features."""
 
     @classmethod
     @abstractmethod
     def join(cls, parts: "Sequence[Part]") -> "tuple[Graph, Tensor | None]":
-        """Graphs of this layout one after the other as one batch, with their edge features if they have any."""
+        """Concatenate graphs of this layout into one batch, with their edge features if there are any."""
 
     def graph_of_node(self, batch: Tensor | None) -> Tensor:
-        """The graph that each node belongs to, from 0: (nodes,)."""
+        """The graph of each node, numbered from 0: (nodes,)."""
         device = self.ends()[0].device
         return torch.zeros(self.num_nodes, dtype=torch.long, device=device) if batch is None else batch
 
@@ -87,11 +87,12 @@ class Graph(ABC):
         """The sum of the nodes of every graph: (nodes, width) → (graphs, width)."""
         if batch is None:
             return h.sum(0, keepdim=True)
-        graphs = torch.sym_int(batch[-1].item()) + 1  # int() would make torch.export take it for a constant
+        graphs = torch.sym_int(batch[-1].item()) + 1  # int() would be a constant to torch.export
         total = h.new_zeros(graphs, h.shape[-1])
         return total.index_add(0, batch, h)
 
     def check_edge_attr(self, edge_attr: Tensor, features: int) -> None:
+        """Raise an `InputError` unless the shape is ``edge_shape + (features,)``, up to shared dimensions."""
         expected = (*self.edge_shape, features)
         fits = edge_attr.dim() == len(expected) and all(
             a in (1, b) for a, b in zip(edge_attr.shape[:-1], self.edge_shape, strict=True)
@@ -101,7 +102,7 @@ class Graph(ABC):
 
 
 def has_values(tensor: Tensor) -> bool:
-    """Whether the numbers can be looked at: not while a program is traced, nor on the meta device."""
+    """Whether the values can be read: not while tracing, nor on the meta device."""
     return not torch.compiler.is_compiling() and tensor.device.type != "meta"
 
 
@@ -110,23 +111,24 @@ Part = tuple[Any, Tensor | None]
 
 
 def with_offsets(parts: Sequence[Part]) -> list[tuple[Any, int]]:
-    """Each graph and the number of its first node among the nodes of all."""
+    """Each graph and the index of its first node in the batch."""
     sizes = [graph.num_nodes for graph, _ in parts]
     return [(graph, sum(sizes[:index])) for index, (graph, _) in enumerate(parts)]
 
 
 def joined_edge_attr(parts: Sequence[Part]) -> Tensor | None:
-    """The edge features of all, if they have any."""
+    """The concatenated edge features, or None."""
     features = [attr.expand(graph.edge_shape[0], *attr.shape[1:]) for graph, attr in parts if attr is not None]
     return torch.cat(features) if features else None
 
 
-def rows_of(edge_attr: Tensor | None, kept: Tensor) -> Tensor | None:
-    """The rows of edge features that are left, where they are not the same for all."""
-    return edge_attr if edge_attr is None or len(edge_attr) == 1 != len(kept) else edge_attr[kept]
+def select_rows(edge_attr: Tensor | None, selected: Tensor) -> Tensor | None:
+    """The selected rows of edge features; all of them where one row is shared by all edges."""
+    return edge_attr if edge_attr is None or len(edge_attr) == 1 != len(selected) else edge_attr[selected]
 
 
 def reduce(values: Tensor, dim: int, how: Aggregate) -> Tensor:
+    """Aggregate one dimension."""
     if how == "max":
         return values.amax(dim)
     return values.sum(dim) if how == "sum" else values.mean(dim)

@@ -1,4 +1,4 @@
-"""Graphs as edge lists: complete graphs, unions, and those of networkx and PyTorch Geometric."""
+"""Edge lists: of complete graphs, of unions, and of graphs of networkx and PyTorch Geometric."""
 
 import itertools
 from collections.abc import Sequence
@@ -96,10 +96,9 @@ def from_networkx(graph: Any, features: str = "x", edge_features: str | None = N
 def from_pyg(data: Any) -> dict[str, Tensor | None]:
     """Arguments of `RRN.forward` from a PyTorch Geometric ``Data``, ``Batch`` or ``HeteroData``.
 
-    Of a ``HeteroData`` the types become features. Types are taken in alphabetical order, whatever their order in
-    ``data``; nodes, and answers about nodes, stand in that order too, and so do edges. A row of x holds the features of
-    all node types side by side, zeros where they are not its own, then which type it is; a row of edge_attr the same of
-    edge types.
+    The types of a ``HeteroData`` become features. Nodes, node outputs and edges are sorted by type, alphabetically. A
+    row of x concatenates the features of all node types, zeros for other types, and a one-hot type; a row of
+    edge_attr does the same for edge types.
     """
     if hasattr(data, "node_types"):
         return _from_hetero(data)
@@ -122,7 +121,7 @@ def _from_hetero(data: Any) -> dict[str, Tensor | None]:
         raise InputError("data: a batch of HeteroData; read one graph at a time and join them with rrn.graphs.union")
     lacking = [kind for kind in nodes if data[kind].get("x") is None]
     if lacking:
-        raise InputError(f"data: nodes of type {lacking[0]!r} have no x; give them one, if only a column of ones")
+        raise InputError(f"data: nodes of type {lacking[0]!r} have no x; set one, for example a column of ones")
     features = [_columns(data[kind].x) for kind in nodes]
     offsets = dict(zip(nodes, itertools.accumulate([0, *map(len, features)]), strict=False))
     edges, edge_features = [], []
@@ -140,7 +139,7 @@ def _from_hetero(data: Any) -> dict[str, Tensor | None]:
 
 
 def _by_type(parts: list[Tensor]) -> Tensor:
-    """Features of things of several types as rows of one table: those of each type, then which type it is."""
+    """Features of several types as rows of one table: a block for each type, then the one-hot type."""
     types = [part.new_ones(len(part), 1) for part in parts]
     return torch.cat([torch.block_diag(*parts), torch.block_diag(*types)], dim=1)
 

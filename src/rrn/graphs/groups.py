@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from rrn.errors import InputError
-from rrn.graphs.base import Aggregate, Graph, Part, has_values, joined_edge_attr, rows_of, with_offsets
+from rrn.graphs.base import Aggregate, Graph, Part, has_values, joined_edge_attr, select_rows, with_offsets
 from rrn.graphs.layouts import EdgeList
 
 
@@ -65,7 +65,7 @@ class Groups(Graph):
     def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> tuple["Groups", Tensor | None]:
         """Select any nodes, not only those of whole graphs; graphs without a selected node are dropped."""
         if edge_attr is not None:
-            edge_attr = rows_of(edge_attr, torch.logical_and(*(nodes[end] for end in self.ends()[:2])))
+            edge_attr = select_rows(edge_attr, torch.logical_and(*(nodes[end] for end in self.ends()[:2])))
         sizes = torch.zeros_like(self.stops).index_add(
             0, self.graph_of_node()[nodes], torch.ones_like(nodes).long()[nodes]
         )

@@ -15,7 +15,7 @@ from rrn.graphs.base import (
     has_values,
     joined_edge_attr,
     reduce,
-    rows_of,
+    select_rows,
     with_offsets,
 )
 
@@ -59,10 +59,10 @@ class EdgeList(Graph):
         return self.source, self.target, torch.arange(len(self.source), device=self.source.device)
 
     def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[EdgeList, Tensor | None]":
-        kept = nodes[self.source] & nodes[self.target]
+        selected = nodes[self.source] & nodes[self.target]
         number = nodes.cumsum(0) - 1
-        edges = torch.stack([number[self.source[kept]], number[self.target[kept]]])
-        return EdgeList(edges, int(nodes.sum())), rows_of(edge_attr, kept)
+        edges = torch.stack([number[self.source[selected]], number[self.target[selected]]])
+        return EdgeList(edges, int(nodes.sum())), select_rows(edge_attr, selected)
 
     @classmethod
     def join(cls, parts: "Sequence[Part]") -> "tuple[EdgeList, Tensor | None]":
@@ -75,7 +75,7 @@ class EdgeList(Graph):
 
 
 class NeighbourTable(Graph):
-    """A graph in which every node hears from k others: ``table[j]`` lists the k senders of node j, shape (N, k)."""
+    """A graph in which every node has k senders: row j of ``table`` (nodes, k) lists the senders of node j."""
 
     def __init__(self, table: Tensor) -> None:
         if table.dim() != 2 or table.numel() == 0 or table.dtype not in (torch.int64, torch.int32):
@@ -92,13 +92,12 @@ class NeighbourTable(Graph):
 
     @classmethod
     def repeat(cls, table: Tensor, graphs: int) -> "NeighbourTable":
-        """The table of ``graphs`` copies of one graph, nodes of a copy next to each other."""
+        """The table of ``graphs`` copies of one graph; the nodes of a copy are adjacent."""
         offsets = torch.arange(graphs, device=table.device)[:, None, None] * len(table)
         return cls((table[None] + offsets).flatten(0, 1))
 
     def parts(self, count: int) -> "list[NeighbourTable]":
-        """At most ``count`` parts of like size, nodes next to each other, with no edge from one to another; found once
-        and kept."""
+        """At most ``count`` parts of similar size, each of adjacent nodes, without edges between parts; cached."""
         if count not in self._parts:
             self._parts[count] = self._cut(count)
         return self._parts[count]
@@ -109,7 +108,7 @@ class NeighbourTable(Graph):
         lowest = self.table.amin(1).minimum(node).flip(0).cummin(0).values.flip(0)
         free = node[1:][(highest[:-1] < node[1:]) & (lowest[1:] >= node[1:])].tolist()
         wanted = [self.num_nodes * part // count for part in range(1, count)]
-        cuts = sorted({min(free, key=lambda cut: abs(cut - place)) for place in wanted}) if free else []
+        cuts = sorted({min(free, key=lambda cut: abs(cut - ideal)) for ideal in wanted}) if free else []
         bounds = [0, *cuts, self.num_nodes]
         return [NeighbourTable(self.table[low:high] - low) for low, high in itertools.pairwise(bounds)]
 
@@ -133,7 +132,7 @@ class NeighbourTable(Graph):
 
     def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[NeighbourTable, Tensor | None]":
         number = torch.where(nodes, nodes.cumsum(0) - 1, -1)
-        return NeighbourTable(number[self.table[nodes]]), rows_of(edge_attr, nodes)
+        return NeighbourTable(number[self.table[nodes]]), select_rows(edge_attr, nodes)
 
     @classmethod
     def join(cls, parts: "Sequence[Part]") -> "tuple[NeighbourTable, Tensor | None]":
@@ -144,11 +143,11 @@ class NeighbourTable(Graph):
 
 
 class CompleteGraphs(Graph):
-    """``graphs`` graphs of ``size`` nodes each, every node hearing from all the others of its graph.
+    """``graphs`` complete graphs of ``size`` nodes each, without self-edges.
 
-    Nodes of a graph are next to each other. Edges lie as (graphs, sender, receiver). ``mask`` of shape (graphs, size)
-    is true where a node exists: others neither send nor count (for graphs padded to one size). Without a mask,
-    ``device`` says where the graphs are used.
+    The nodes of a graph are adjacent. Edge values have the shape (graphs, sender, receiver, width). ``mask`` (graphs,
+    size) is true where a node exists, for graphs padded to one size; other nodes do not send. Without a mask,
+    ``device`` is the device of the graphs.
     """
 
     def __init__(self, graphs: int, size: int, mask: Tensor | None = None, device: torch.device | str = "cpu") -> None:
@@ -171,8 +170,8 @@ class CompleteGraphs(Graph):
     def collect(self, values: Tensor, how: Aggregate) -> Tensor:
         edges = self.edges.to(values.device)
         if how == "max":
-            reached = reduce(values.masked_fill(~edges, float("-inf")), 1, how)
-            return reached.masked_fill(reached == float("-inf"), 0).flatten(0, 1)
+            largest = reduce(values.masked_fill(~edges, float("-inf")), 1, how)
+            return largest.masked_fill(largest == float("-inf"), 0).flatten(0, 1)
         if self.mask is not None:
             values = values * self.mask[:, :, None, None].to(values.dtype)
         total = values.sum(1) - values.diagonal(dim1=1, dim2=2).transpose(1, 2)
@@ -187,13 +186,13 @@ class CompleteGraphs(Graph):
     def ends(self) -> tuple[Tensor, Tensor, Tensor]:
         edges = self.edges.expand(*self.edge_shape, 1)[..., 0]
         graph, sender, receiver = edges.nonzero().T
-        places = (graph * self.size + sender) * self.size + receiver
-        return graph * self.size + sender, graph * self.size + receiver, places
+        positions = (graph * self.size + sender) * self.size + receiver
+        return graph * self.size + sender, graph * self.size + receiver, positions
 
     def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[CompleteGraphs, Tensor | None]":
-        kept = nodes.view(self.graphs, self.size).any(1)
-        mask = None if self.mask is None else self.mask[kept]
-        return CompleteGraphs(int(kept.sum()), self.size, mask, self.edges.device), rows_of(edge_attr, kept)
+        selected = nodes.view(self.graphs, self.size).any(1)
+        mask = None if self.mask is None else self.mask[selected]
+        return CompleteGraphs(int(selected.sum()), self.size, mask, self.edges.device), select_rows(edge_attr, selected)
 
     @classmethod
     def join(cls, parts: "Sequence[Part]") -> "tuple[CompleteGraphs, Tensor | None]":
@@ -211,9 +210,10 @@ class CompleteGraphs(Graph):
 
     @property
     def exists(self) -> Tensor:
-        """Which nodes do: (graphs, size)."""
-        everybody = torch.ones(self.graphs, self.size, dtype=torch.bool, device=self.edges.device)
-        return everybody if self.mask is None else self.mask
+        """The mask of existing nodes: (graphs, size)."""
+        if self.mask is not None:
+            return self.mask
+        return torch.ones(self.graphs, self.size, dtype=torch.bool, device=self.edges.device)
 
     def graph_of_node(self, batch: Tensor | None) -> Tensor:
         return torch.arange(self.num_nodes, device=self.edges.device) // self.size
@@ -227,10 +227,10 @@ class CompleteGraphs(Graph):
 
 
 class PackedGraphs(Graph):
-    """Graphs of different ``sizes`` (graphs,), every node hearing from all the others of its graph.
+    """Complete graphs of different ``sizes`` (graphs,), without self-edges.
 
-    Nodes are packed, those of a graph next to each other, so that nothing is computed for nodes that do not exist.
-    Edges lie as those of `CompleteGraphs` of the largest size: (graphs, sender, receiver).
+    Nodes are packed, those of a graph adjacent, so that nothing is computed for padding nodes. Edge values are padded
+    to the largest size, as in `CompleteGraphs`: (graphs, sender, receiver, width).
     """
 
     def __init__(self, sizes: Tensor) -> None:
@@ -240,8 +240,8 @@ class PackedGraphs(Graph):
         mask = torch.arange(size, device=sizes.device) < sizes[:, None]
         self.padded = CompleteGraphs(graphs, size, mask)
         self.exists = mask
-        self.places = mask.flatten().nonzero()[:, 0]
-        self.num_nodes = len(self.places)
+        self.positions = mask.flatten().nonzero()[:, 0]
+        self.num_nodes = len(self.positions)
         self.edge_shape = self.padded.edge_shape
         self.edges = self.padded.edges
         """(graphs, sender, receiver, 1): whether the sender exists and is not the receiver."""
@@ -249,35 +249,35 @@ class PackedGraphs(Graph):
     def pad(self, h: Tensor) -> Tensor:
         """(nodes, width) → (graphs, size, width), zeros where a graph has no node."""
         graphs, size, _ = self.edge_shape
-        padded = h.new_zeros(graphs * size, h.shape[-1]).index_copy(0, self.places, h)
+        padded = h.new_zeros(graphs * size, h.shape[-1]).index_copy(0, self.positions, h)
         return padded.view(graphs, size, -1)
 
     def pack(self, padded: Tensor) -> Tensor:
         """(graphs, size, width) → (nodes, width)."""
-        return padded.flatten(0, 1).index_select(0, self.places)
+        return padded.flatten(0, 1).index_select(0, self.positions)
 
     def pair(self, source: Tensor, target: Tensor) -> Tensor:
         return self.padded.pair(self.pad(source).flatten(0, 1), self.pad(target).flatten(0, 1))
 
     def collect(self, values: Tensor, how: Aggregate) -> Tensor:
-        return self.padded.collect(values, how).index_select(0, self.places)
+        return self.padded.collect(values, how).index_select(0, self.positions)
 
     def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
-        return self.padded.weighted_sums(self.pad(source).flatten(0, 1), weights).index_select(0, self.places)
+        return self.padded.weighted_sums(self.pad(source).flatten(0, 1), weights).index_select(0, self.positions)
 
     def ends(self) -> tuple[Tensor, Tensor, Tensor]:
-        senders, receivers, places = self.padded.ends()
-        packed = torch.full((self.padded.num_nodes,), -1, device=self.places.device)
-        packed[self.places] = torch.arange(self.num_nodes, device=self.places.device)
+        senders, receivers, positions = self.padded.ends()
+        packed = torch.full((self.padded.num_nodes,), -1, device=self.positions.device)
+        packed[self.positions] = torch.arange(self.num_nodes, device=self.positions.device)
         exist = packed[receivers] >= 0
-        return packed[senders[exist]], packed[receivers[exist]], places[exist]
+        return packed[senders[exist]], packed[receivers[exist]], positions[exist]
 
     def select(self, nodes: Tensor, edge_attr: Tensor | None = None) -> "tuple[PackedGraphs, Tensor | None]":
-        kept = torch.zeros(len(self.exists), dtype=torch.bool, device=nodes.device)
-        kept[self.graph_of_node(None)[nodes]] = True
-        graphs = PackedGraphs(self.exists.sum(1)[kept])
+        selected = torch.zeros(len(self.exists), dtype=torch.bool, device=nodes.device)
+        selected[self.graph_of_node(None)[nodes]] = True
+        graphs = PackedGraphs(self.exists.sum(1)[selected])
         size = graphs.edge_shape[1]
-        edge_attr = rows_of(edge_attr, kept)
+        edge_attr = select_rows(edge_attr, selected)
         return graphs, None if edge_attr is None else edge_attr[:, :size, :size]
 
     @classmethod
@@ -295,7 +295,7 @@ class PackedGraphs(Graph):
         return self.exists.nonzero()[:, 0]
 
     def in_degree(self) -> Tensor:
-        return self.padded.in_degree().index_select(0, self.places)
+        return self.padded.in_degree().index_select(0, self.positions)
 
     def sum_nodes(self, h: Tensor, batch: Tensor | None) -> Tensor:
         return self.pad(h).sum(1)

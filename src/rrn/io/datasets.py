@@ -1,4 +1,4 @@
-"""Data sets on disk: arrays and a JSON sidecar, tables, and splits without relatives."""
+"""Data sets on disk: arrays with a JSON sidecar, tables, and splits without related items."""
 
 import gzip
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rrn.errors import InputError, blaming, quote
-from rrn.io.files import check_place, read_bytes, replacing_file, write_atomically, write_json
+from rrn.io.files import check_writable, read_bytes, replacing_file, write_atomically, write_json
 
 SIDECAR = "dataset.json"
 SIDECAR_BYTES = 16 << 20
@@ -21,8 +21,8 @@ SIDECAR_BYTES = 16 << 20
 def write_dataset(folder: str | Path, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> None:
     """Write each array as ``<name>.npy`` and, last, the sidecar ``dataset.json``.
 
-    The sidecar holds ``about`` (seed, generator version, counts ...) and the shape, type and SHA-256 of every
-    array. It is written last, so a folder without one is an unfinished data set and is refused on reading.
+    The sidecar holds ``about`` (seed, generator version, counts ...) and the shape, type and SHA-256 of every array.
+    It is written last; a folder without it is an unfinished data set, which `read_dataset` refuses.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,11 +41,13 @@ def write_dataset(folder: str | Path, arrays: dict[str, np.ndarray], about: dict
 
 
 def read_dataset(folder: str | Path, task: str | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read what `write_dataset` wrote for a ``task``, checking every array against its shape, its type and its hash."""
+    """Read the result of `write_dataset` for a ``task``, and check the shape, type and hash of every array."""
     folder = Path(folder)
     sidecar = folder / SIDECAR
     if not sidecar.is_file():
-        raise InputError(f"{folder}: no {SIDECAR} in it, so not a finished data set; write one with 'rrn data'")
+        raise InputError(
+            f"{folder}: no {SIDECAR} in this folder, so it is not a finished data set; write one with 'rrn data'"
+        )
     with blaming(f"{sidecar}: damaged; write the data set again"):
         about = json.loads(read_bytes(sidecar, SIDECAR_BYTES))
         described = {
@@ -56,7 +58,7 @@ def read_dataset(folder: str | Path, task: str | None = None) -> tuple[dict[str,
     arrays = {}
     for name, (shape, dtype, sha256) in described.items():
         if not re.fullmatch(r"\w[\w-]{0,100}", name):
-            raise InputError(f"{sidecar}: damaged; {quote(name)} is no name of an array; write the data set again")
+            raise InputError(f"{sidecar}: damaged; {quote(name)} is not a valid array name; write the data set again")
         path = folder / f"{name}.npy"
         with blaming(f"{path}: cannot be read; write the data set again"):
             arrays[name] = _read_array(path, shape, dtype)
@@ -68,12 +70,12 @@ def read_dataset(folder: str | Path, task: str | None = None) -> tuple[dict[str,
 def split_apart(
     keys: np.ndarray, what: str, *, test: int, valid: int, seed: int | None = None
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Split items (n,), of which those with equal keys are relatives, into test, valid and train; returns their rows,
-    and those left out.
+    """Split items with keys (n,) into test, valid and train; items with equal keys are related.
 
-    Test are the first rows, validation the next, training all the rest; with a ``seed`` they are shuffled before. No
-    part has a relative of another part's item: a relative of a test item is passed over for validation and training,
-    one of a validation item for training. ``what`` they are is said where they are too few: "20 puzzles".
+    The first rows are for testing, the next for validation, the rest for training; with a ``seed`` they are shuffled
+    before. Items related to a test item are dropped from validation and training, and items related to a validation
+    item from training. ``what`` describes the items in an error: "20 puzzles". Returns the rows of each part, and the
+    dropped rows.
     """
     order = np.arange(len(keys)) if seed is None else np.random.default_rng(seed).permutation(len(keys))
     test_rows, rest = order[:test], order[test:]
@@ -83,23 +85,25 @@ def split_apart(
     rows = {"train": train_rows, "valid": valid_rows, "test": test_rows}
     if len(test_rows) < test or len(valid_rows) < valid or not len(train_rows):
         raise InputError(
-            f"{what}, relatives left out, do not give {test} for testing, {valid} for validation and at least one for "
-            "training; ask for smaller parts"
+            f"{what} without related ones are too few for {test} for testing, {valid} for validation and at least one "
+            "for training; use smaller parts"
         )
     return rows, np.setdiff1d(order, np.concatenate(list(rows.values())))
 
 
 def check_table(path: str | Path) -> None:
-    """Refuse to begin what `write_table` could not finish."""
+    """Raise an `InputError` if `write_table` cannot write to ``path``."""
     stem, dot, ending = Path(path).name.partition(".csv")
     if not (stem and dot and ending in ("", ".gz")):
         raise InputError(f"{path}: expected the name of a file that ends in .csv or .csv.gz")
-    check_place(Path(path))
+    check_writable(Path(path))
 
 
 def write_table(path: str | Path, columns: Mapping[str, Iterable[Any]], about: dict[str, Any]) -> dict[str, Any]:
-    """Write columns as a file .csv or .csv.gz, and ``about`` with the hash of its lines to a file of the same name that
-    ends in .json; returns the latter."""
+    """Write columns to ``path`` (.csv or .csv.gz), and ``about`` with the hash of the lines to a .json file beside it.
+
+    Returns the content of the .json file.
+    """
     path = Path(path)
     lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True)), ""]
     content = "\n".join(lines).encode()
@@ -124,9 +128,9 @@ def expected_array(
     least: float,
     most: float,
 ) -> np.ndarray:
-    """An array of a data set, of the type, of a shape (n, *shape) and in the range that the task has use for."""
+    """An array of a data set, checked: its type, its shape (n, *shape) and its range from ``least`` to ``most``."""
     if name not in arrays:
-        raise InputError(f"{source}: no array {name!r} in it; write the data set with 'rrn data'")
+        raise InputError(f"{source}: no array {name!r} in this data set; write it with 'rrn data'")
     array = arrays[name]
     if array.dtype != dtype or array.shape[1:] != shape or array.ndim != 1 + len(shape) or not len(array):
         wanted = f"{np.dtype(dtype)} {('n', *shape)}"
@@ -137,14 +141,14 @@ def expected_array(
 
 
 def _read_array(path: Path, shape: list[int], dtype: str) -> np.ndarray:
-    """The array of a .npy file, if it is what the sidecar says; nothing is read before that is known."""
+    """The array of a .npy file. Shape and type in its header are compared with the sidecar before the data is read."""
     with open(path, "rb") as file:
         version = np.lib.format.read_magic(file)
         read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         held, in_columns, kind = read_header[version](file)
         if (list(held), str(kind), in_columns) != (shape, dtype, False):
-            raise ValueError(f"{kind} {held} in it, {SIDECAR} says {quote(dtype)} {quote(str(shape))}")
+            raise ValueError(f"holds {kind} {held}, but {SIDECAR} names {quote(dtype)} {quote(str(shape))}")
         size = kind.itemsize * int(np.prod(held, dtype=object))
         if os.path.getsize(path) - file.tell() != size:
-            raise ValueError(f"{os.path.getsize(path) - file.tell():,} bytes of numbers in it instead of {size:,}")
+            raise ValueError(f"{os.path.getsize(path) - file.tell():,} bytes of data instead of {size:,}")
         return np.frombuffer(bytearray(file.read()), kind).reshape(held)

@@ -1,11 +1,10 @@
-"""Out of PyTorch: networks as ``torch.export`` programs and as ONNX files, for graphs of any size.
+"""Export networks as ``torch.export`` programs and as ONNX files, for graphs of any size.
 
-Three programs make up a network that runs without this library: `start_program` (x → state), `step_program` (state
-in, state and answer out) and, for who wants nothing but answers, `run_program` (a fixed number of steps). Inputs and
-outputs have these names in ONNX:
+Three programs run a network without this library: `start_program` (x → initial state), `step_program` (state → outputs
+and next state) and `run_program` (a fixed number of steps → outputs). Inputs and outputs have these names in ONNX:
 
-* ``x``, ``edge_index``, ``edge_attr``, ``batch`` as in `RRN.forward`, those that the network takes;
-* ``state_0``, ``state_1``, …: h and what the node function keeps besides; the outputs are ``next_state_0``, …;
+* ``x``, ``edge_index``, ``edge_attr``, ``batch`` as in `RRN.forward`, if the network takes them;
+* ``state_0``, ``state_1``, …: the parts of the state; the next state is ``next_state_0``, …;
 * ``outputs``: (nodes, outputs) of a step, (steps, nodes, outputs) of a run; graphs or edges instead of nodes
   with a graph or edge readout.
 
@@ -31,11 +30,11 @@ from rrn.nn.updates import State
 
 N = TypeVar("N", bound=nn.Module)
 Dimensions = dict[int, str]
-"""Of an input, the dimensions that may change, by name."""
+"""The dynamic dimensions of an input, by name."""
 
 
 class Program(nn.Module, Generic[N]):
-    """What is exported: so many steps of a network, or what they begin with."""
+    """A module to export: a number of steps of a network."""
 
     def __init__(self, network: N, steps: int = 1) -> None:
         super().__init__()
@@ -71,14 +70,14 @@ class _Run(Program[RRN]):
 
 
 def start_program(network: RRN, x: Tensor) -> ExportedProgram:
-    """The state before the first step, of nodes with features such as ``x``."""
+    """The program of the initial state: x → state. ``x`` is an example."""
     return export_program(_Start(network), {"x": x}, {"x": {0: "nodes"}})
 
 
 def step_program(
     network: RRN, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None, batch: Tensor | None = None
 ) -> ExportedProgram:
-    """One step, state in, state out. The arguments are an example: nodes, edges and graphs may be of any number.
+    """The program of one step. The arguments are an example; the numbers of nodes, edges and graphs are dynamic.
 
     Called as ``program.module()(x=…, edge_index=…, state=(h, …))`` it returns ``(outputs, h, …)``.
     """
@@ -99,7 +98,7 @@ def run_program(
     *,
     steps: int,
 ) -> ExportedProgram:
-    """``steps`` steps from the start; the answers of all of them. The graph is an example, as for `step_program`."""
+    """The program of ``steps`` steps: the outputs of every step. Arguments as in `step_program`."""
     return export_program(_Run(network, steps), *_graph_inputs(x, edge_index, edge_attr, batch))
 
 
@@ -107,7 +106,7 @@ def _graph_inputs(
     x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, batch: Tensor | None
 ) -> tuple[dict[str, Tensor], dict[str, Dimensions]]:
     if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.shape[1] < 2 or x.shape[0] < 2:
-        raise InputError("edge_index: expected the (2, edges) of an example graph of at least 2 nodes and 2 edges")
+        raise InputError("edge_index: expected shape (2, edges) of an example graph with at least 2 nodes and 2 edges")
     inputs, dynamic = {"x": x, "edge_index": edge_index}, {"x": {0: "nodes"}, "edge_index": {1: "edges"}}
     if edge_attr is not None:
         inputs["edge_attr"], dynamic["edge_attr"] = edge_attr, {0: "edges"}
@@ -121,7 +120,7 @@ def export_program(
     inputs: Mapping[str, Tensor | tuple[Tensor, ...]],
     dynamic: Mapping[str, Dimensions | tuple[Dimensions, ...]],
 ) -> ExportedProgram:
-    """Trace a module called with keywords. ``dynamic`` names, of each input, the dimensions that may change."""
+    """Trace a module with keyword arguments. ``dynamic`` names the dynamic dimensions of each input."""
     sizes: dict[str, torch.export.Dim] = {}
 
     def named(dimensions: Dimensions) -> dict[int, torch.export.Dim]:
@@ -135,7 +134,7 @@ def export_program(
 def write_onnx(program: ExportedProgram, path: str | Path, outputs: list[str] | None = None) -> None:
     """Write a program to an ``.onnx`` file, weights included.
 
-    ``outputs`` names what it returns; by default as the module's documentation says, from the program's inputs.
+    ``outputs`` are the names of its outputs; by default those in the documentation of this module.
     """
     check_onnx(path)
     with _quiet():
@@ -145,14 +144,14 @@ def write_onnx(program: ExportedProgram, path: str | Path, outputs: list[str] | 
 
 
 def check_onnx(path: str | Path) -> None:
-    """Refuse to begin what cannot be finished: writing ONNX to ``path`` without the packages for it."""
+    """Raise an `InputError` if the packages for writing ONNX are missing."""
     if any(find_spec(package) is None for package in ("onnx", "onnxscript")):
         raise needs_extra(f"{path}: writing ONNX", "export")
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporter's notes to its developers."""
+    """Suppress the exporter's log messages and warnings."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -1,4 +1,4 @@
-"""Files on disk, written whole or not at all; folders for one process at a time."""
+"""Atomic writes of files and folders, folder locks, and readers with size limits."""
 
 import gzip
 import io
@@ -23,28 +23,28 @@ except ImportError:  # Windows: folders are not locked
 
 LOCK = "lock"
 PREFIX, SUFFIX, BEFORE = ".rrn-", ".part", ".before"
-"""Names of what is being written, and of what is about to be replaced."""
+"""Parts of the names of unfinished files, and of folders that are being replaced."""
 LONGEST_LINE, SMALL_FILE = 1 << 20, 64 << 20
 GROWTH = 100
-"""A gzip file of more than `SMALL_FILE` bytes may grow so many times; beyond that it is a trap."""
+"""The largest compression ratio of a gzip file with more than `SMALL_FILE` bytes of content."""
 
 
-def check_place(path: Path) -> None:
-    """Refuse to begin what takes long and could not be written."""
+def check_writable(path: Path) -> None:
+    """Raise an `InputError` if a file cannot be written there; for a check before long work."""
     existing = next(folder for folder in path.absolute().parents if folder.exists())
     if path.is_dir() or not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise InputError(f"{path}: cannot be written there; name a file in a folder of your own")
+        raise InputError(f"{path}: cannot be written; name a file in a folder with write permission")
 
 
 def write_atomically(path: str | Path, content: bytes | str) -> None:
-    """Write a file so that a reader, a crash or a power failure sees either the old file or the whole new one."""
+    """Write a file atomically: a reader, a crash or a power failure sees the old file or the whole new one."""
     with replacing_file(Path(path)) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def replacing_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file beside ``path`` that takes its place when the block ends well, and vanishes otherwise."""
+    """A temporary file that replaces ``path`` when the block succeeds, and is removed otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=PREFIX, suffix=SUFFIX)
     try:
@@ -54,7 +54,7 @@ def replacing_file(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-        _keep_names(path.parent)
+        _flush_folder(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -62,19 +62,19 @@ def replacing_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """An empty folder that takes the place of ``path``, with all that is in it, when the block ends well."""
+    """A temporary folder that replaces ``path`` when the block succeeds, and is removed otherwise."""
     temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=PREFIX, suffix=SUFFIX))
     try:
         yield temporary
         temporary.chmod(0o755)
         _exchange(temporary, path)
-        _keep_names(path.parent)
+        _flush_folder(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _exchange(new: Path, path: Path) -> None:
-    """Give ``new`` the name ``path``: in one move where the system has one, else in two that `locked` can complete."""
+    """Rename ``new`` to ``path``: atomically if the system supports it, else in two renames that `locked` completes."""
     from rrn._compat import exchange_names  # imports numba
 
     if not os.path.lexists(path):
@@ -86,8 +86,8 @@ def _exchange(new: Path, path: Path) -> None:
         shutil.rmtree(before, ignore_errors=True)
 
 
-def _keep_names(folder: Path) -> None:
-    """Names given in a folder survive a power failure only once the folder itself is on the disk."""
+def _flush_folder(folder: Path) -> None:
+    """Flush a folder to the disk, so that renames in it survive a power failure."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -98,9 +98,9 @@ def _keep_names(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """The folder for this process alone. The lock ends with the process, however that ends.
+    """Lock a folder for this process. The system releases the lock when the process ends.
 
-    Under it, what killed processes left half-written is swept away.
+    Files that killed processes left unfinished are removed first.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / LOCK, "a+") as file:
@@ -110,19 +110,19 @@ def locked(folder: Path) -> Iterator[None]:
             except BlockingIOError:
                 file.seek(0)
                 holder = file.read(200).strip() or "another process"
-                raise InputError(
-                    f"{folder}: in use by {holder}; wait for it to end, or give another --folder"
-                ) from None
+                raise InputError(f"{folder}: in use by {holder}; wait for it to end, or use another --folder") from None
             except OSError as error:
-                warnings.warn(f"{folder}: cannot be locked ({error}); let no other process train in it", stacklevel=3)
+                warnings.warn(
+                    f"{folder}: cannot be locked ({error}); do not train in it with another process", stacklevel=3
+                )
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
         file.flush()
-        _sweep(folder)
+        _remove_unfinished(folder)
         yield
 
 
-def _sweep(folder: Path) -> None:
+def _remove_unfinished(folder: Path) -> None:
     for path in folder.glob(f"*{BEFORE}"):
         replaced = path.with_name(path.name.removesuffix(BEFORE))
         if os.path.lexists(replaced):
@@ -137,20 +137,21 @@ def _sweep(folder: Path) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> None:
+    """Write a value as indented JSON, atomically."""
     write_atomically(path, json.dumps(value, indent=2) + "\n")
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """The content of a file that is not longer than it can be in earnest."""
+    """The content of a file of at most ``most`` bytes."""
     with open(path, "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise InputError(f"{path}: longer than {most:,} bytes, which is more than can be meant")
+        raise InputError(f"{path}: exceeds the size limit of {most:,} bytes")
     return content
 
 
 def lines_of(path: str | Path, progress: Callable[[float], None] = lambda share: None) -> Iterator[str]:
-    """The lines of a file, plain or gzip, one after the other; ``progress`` hears which share of it has been read."""
+    """Iterate over the lines of a plain or gzip file; ``progress`` is called with the share that has been read."""
     path = Path(path)
     with blaming(f"{path}: cannot be read"), path.open("rb") as raw:
         size = max(raw.seek(0, io.SEEK_END), 1)
@@ -158,11 +159,11 @@ def lines_of(path: str | Path, progress: Callable[[float], None] = lambda share:
         packed = raw.peek(2).startswith(b"\x1f\x8b")
         content: Any = gzip.GzipFile(fileobj=raw) if packed else raw
         text, number = io.TextIOWrapper(content, "utf-8-sig", errors="replace"), 0
-        with blaming(f"{path}: a broken gzip file; fetch or write it again") if packed else nullcontext():
+        with blaming(f"{path}: a damaged gzip file; download or write it again") if packed else nullcontext():
             while line := text.readline(LONGEST_LINE):
                 number += 1
                 if len(line) == LONGEST_LINE or (packed and content.tell() > max(SMALL_FILE, GROWTH * size)):
-                    raise InputError(f"{path}: more in line {number:,}, or in all lines, than can be meant")
+                    raise InputError(f"{path}: line {number:,} exceeds the size limit of a line or of the file")
                 if number % 100 == 1:
                     progress(raw.tell() / size)
                 yield line

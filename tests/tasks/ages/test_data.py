@@ -157,5 +157,5 @@ def test_questions_survive_the_disk(tmp_path: Path) -> None:
     assert len(questions) == 12
     assert len(questions[2:5]) == 3
     write_dataset(tmp_path, {"facts": questions.facts}, {})
-    with pytest.raises(InputError, match="no array 'asked' in it; write the data set with 'rrn data'"):
+    with pytest.raises(InputError, match="no array 'asked' in this data set; write it with 'rrn data'"):
         read_questions(tmp_path)

@@ -205,5 +205,5 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_search(tmp_path: P
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "file").write_text("")
     for out in (tmp_path / "folder.csv", tmp_path / "file" / "hard.csv"):
-        with pytest.raises(InputError, match="cannot be written there"):
+        with pytest.raises(InputError, match="cannot be written; name a file"):
             write_hard(out, 10**9, 0)

@@ -173,7 +173,7 @@ def test_files_that_hold_nothing(tmp_path: Path, some: Some) -> None:
         read_puzzles(only_bad, skip_bad=True)
     broken = tmp_path / "broken.gz"
     broken.write_bytes(gzip.compress(line(some[0][0]).encode())[:-12])
-    with pytest.raises(InputError, match="broken gzip"):
+    with pytest.raises(InputError, match="damaged gzip"):
         read_puzzles(broken)
     with pytest.raises(InputError, match="cannot be read"):
         read_puzzles(tmp_path / "absent")
