@@ -87,7 +87,7 @@ def test_a_wider_network_of_candidates_computes_the_same_and_stays_tied() -> Non
 
 def test_a_network_cannot_become_narrower() -> None:
     narrow, wide = candidate_networks((12, 3, 34), (24, 2, 34))
-    with pytest.raises(InputError, match="wider in part; a network can only grow"):
+    with pytest.raises(InputError, match="wider in part than the new one; it can only grow"):
         wide.widened(narrow.state_dict())
     weights = narrow.state_dict()
     assert narrow.widened(weights) is weights

@@ -10,10 +10,11 @@ from rrn.training.loop import Callback, Loop
 
 
 class Display(Callback):
-    """Shows update, loss, graphs per second and ETA. ``lines``: elsewhere than on a terminal, a line per validation."""
+    """Shows update, loss, graphs per second and ETA. ``lines``: elsewhere than on a terminal, a line per validation.
+    ``description`` is printed first."""
 
-    def __init__(self, title: str, batch_size: int, lines: bool = False) -> None:
-        self.batch_size, self.lines, self.validation, self.shown = batch_size, lines, "", 0.0
+    def __init__(self, title: str, batch_size: int, lines: bool = False, description: str = "") -> None:
+        self.batch_size, self.lines, self.description, self.validation, self.shown = batch_size, lines, description, "", 0.0
         self.console = Console(stderr=True)
         self.live = self.console.is_terminal
         self.progress = Progress(
@@ -27,8 +28,8 @@ class Display(Callback):
         self.bar = self.progress.add_task(title, total=1.0, status="starting")
 
     def on_start(self, loop: Loop, resumed: bool) -> None:
-        if self.lines:
-            self._print(loop.processes.description)
+        if self.description:
+            self._print(self.description)
         if resumed and (self.lines or self.live):
             self._print(f"resuming from update {loop.update} in {loop.folder}")
         self.progress.start()

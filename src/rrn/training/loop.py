@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,7 @@ from rrn.training.checkpoints import find_checkpoint, read_checkpoint, save_chec
 from rrn.training.processes import Processes
 
 CONFIG = "config.json"
+T = TypeVar("T")
 _lerp_all = torch_api().lerp_all
 
 
@@ -141,7 +142,7 @@ class Loop:
     folder_flag: str = "--folder"
     remedy: str = ""
     stop_on_signal: bool = False
-    processes: Processes = field(default_factory=Processes)
+    processes: Processes | None = None
     callbacks: Sequence[Callback] = ()
 
     update: int = field(default=0, init=False)
@@ -158,6 +159,8 @@ class Loop:
         self.validations_since_best = 0
         self.best_weights: dict[str, Tensor] = {}
         self.stopping = _Stopping()
+        self.parallel = self.processes if self.processes is not None and self.processes.fabric is not None else None
+        self.is_leader = self.parallel is None or self.parallel.is_leader
 
     @property
     def validated(self) -> nn.Module:
@@ -186,25 +189,26 @@ class Loop:
         with ExitStack() as stack:
             if self.folder is not None:
                 folder = self.folder
-                self.processes.run_on_leader(lambda: stack.enter_context(locked(folder)))
+                self._on_leader(lambda: stack.enter_context(locked(folder)))
             stack.callback(self._call, "on_end")
             self._start()
             if self.stop_on_signal:
                 stack.enter_context(self.stopping)
             self._run()
-            self.processes.barrier()
-            self.processes.end()
+            if self.parallel is not None:
+                self.parallel.barrier()
+                self.parallel.end()
         if self.keep_best and self.best_weights:
             self.validated.load_state_dict(self.best_weights)
         return self
 
     def _start(self) -> None:
         resumed = self.folder is not None and self.resume()
-        if self.processes.is_leader:
-            if self.folder is not None:
-                write_json(self.folder / CONFIG, self.settings)
-            self._call("on_start", resumed)
-        self.processes.barrier()
+        if self.is_leader and self.folder is not None:
+            write_json(self.folder / CONFIG, self.settings)
+        self._call("on_start", resumed)
+        if self.parallel is not None:
+            self.parallel.barrier()
 
     def _run(self) -> None:
         before, started = self.seconds, time.monotonic()
@@ -228,10 +232,9 @@ class Loop:
 
     def _agree(self) -> None:
         """All processes use the slowest clock and stop for the same signal, so that all stop at the same update."""
-        if self.processes.fabric is None:
-            self.stop_signal = self.stopping.asked
-        else:
-            self.seconds, asked = self.processes.max(self.seconds, self.stopping.asked)
+        self.stop_signal = self.stopping.asked
+        if self.parallel is not None:
+            self.seconds, asked = self.parallel.max(self.seconds, self.stop_signal)
             self.stop_signal = int(asked)
 
     def one_update(self) -> float:
@@ -248,10 +251,10 @@ class Loop:
         if not math.isfinite(self.last_loss):
             raise self._diverged(f"the loss is {self.last_loss}")
         self.optimizer.zero_grad(set_to_none=True)
-        if self.processes.fabric is None:
+        if self.parallel is None:
             loss.backward()
         else:
-            self.processes.backward(loss)
+            self.parallel.backward(loss)
         if self.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
         rate = self.rate(self.update, progress)
@@ -267,7 +270,7 @@ class Loop:
 
     def _validate(self) -> None:
         """Validate in the leading process alone. A signal interrupts it; a resumed run then repeats it."""
-        if not self.processes.is_leader:
+        if not self.is_leader:
             self.validation_pending = False
         else:
             started = time.monotonic()
@@ -280,7 +283,8 @@ class Loop:
                 self.validation_seconds = time.monotonic() - started
                 self._compare(figures)
                 self.validation_pending = False
-        self.processes.barrier()
+        if self.parallel is not None:
+            self.parallel.barrier()
 
     def _compare(self, figures: dict[str, float]) -> None:
         """Remember the best validation. With ``patience``, an equal score is no improvement."""
@@ -294,8 +298,11 @@ class Loop:
                 self.best_weights = copy.deepcopy(self.validated.state_dict())
         self._call("on_validation", figures, is_best)
 
+    def _on_leader(self, work: Callable[[], T]) -> T:
+        return work() if self.parallel is None else self.parallel.run_on_leader(work)
+
     def _call(self, hook: str, *arguments: Any) -> None:
-        if self.processes.is_leader:
+        if self.is_leader:
             for callback in self.callbacks:
                 getattr(callback, hook)(self, *arguments)
 
@@ -308,7 +315,7 @@ class Loop:
         if self.folder is None:
             return
         objective_tensors, objective_facts = self.objective.state()
-        if not self.processes.is_leader:
+        if not self.is_leader:
             return
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         if self.average is not None:
@@ -329,7 +336,7 @@ class Loop:
 
     def resume(self) -> bool:
         """Continue from the newest undamaged checkpoint of the folder. Returns whether there is one."""
-        path = self.processes.run_on_leader(self._find_checkpoint)
+        path = self._on_leader(self._find_checkpoint)
         if path is None:
             return False
         tensors, facts = read_checkpoint(path)

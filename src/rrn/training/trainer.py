@@ -98,7 +98,7 @@ def make_loop(
     average = Average(network, preset.ema)
     average.network.to(processes.device)
     forward, optimizer = processes.setup(network, experiment.optimizer(network))
-    display = [] if quiet or not processes.is_leader else [Display(preset.name, preset.batch_size, lines=True)]
+    display = [] if quiet else [Display(preset.name, preset.batch_size, True, processes.description)]
     return Loop(
         network=network,
         objective=ExperimentObjective(experiment, forward, processes),

@@ -46,7 +46,7 @@ class Axis:
 
 
 class Ties:
-    """The tied entries of a parameter. ``axes`` has one per dimension; dimension ``inputs`` is the input of the layer."""
+    """The tied entries of a parameter. ``axes`` has one per dimension; ``inputs`` is the dimension of the inputs."""
 
     def __init__(self, parameter: nn.Parameter, *axes: Axis, inputs: int = 1) -> None:
         self.parameter = parameter
