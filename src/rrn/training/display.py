@@ -14,7 +14,8 @@ class Display(Callback):
     ``description`` is printed first."""
 
     def __init__(self, title: str, batch_size: int, lines: bool = False, description: str = "") -> None:
-        self.batch_size, self.lines, self.description, self.validation, self.shown = batch_size, lines, description, "", 0.0
+        self.batch_size, self.lines, self.description = batch_size, lines, description
+        self.validation, self.shown = "", 0.0
         self.console = Console(stderr=True)
         self.live = self.console.is_terminal
         self.progress = Progress(
