@@ -97,7 +97,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _measure(row: Row, options: Options) -> Row:
-    """Run the command of a row, with --data, --limit and --weights in place of its own."""
+    """Run the command of a row; --data, --limit and --weights replace those in it."""
     words = shlex.split(row["command"])[1:]
     for name in ("data", "limit", "weights"):
         if (value := getattr(options, name)) is not None:

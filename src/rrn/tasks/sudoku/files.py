@@ -72,8 +72,8 @@ def read_puzzles(
     refuse(stated & ~solves(solutions, puzzles), "the stated solution does not solve the puzzle")
     if prove != "nothing":
         rows = np.flatnonzero(good & ~stated if prove == "unsolved" else good)
-        shown = partial(progress, "proving")
-        found, counts = apply_in_jobs(solve_exactly, puzzles[rows], PROOFS_PER_JOB, processes, shown)
+        proving = partial(progress, "proving")
+        found, counts = apply_in_jobs(solve_exactly, puzzles[rows], PROOFS_PER_JOB, processes, proving)
         solutions[rows] = found
         all_counts = np.ones(len(puzzles), dtype=np.uint8)
         all_counts[rows] = counts
