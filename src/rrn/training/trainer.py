@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def make_loop(
         network=network,
         objective=ExperimentObjective(experiment, forward, processes),
         optimizer=optimizer,
-        rate=lambda update, progress: learning_rate(preset.lr, update, progress, preset.schedule, preset.warmup),
+        rate=partial(learning_rate, preset.lr, schedule=preset.schedule, warmup=preset.warmup),
         updates=preset.updates,
         minutes=preset.minutes,
         clip=preset.clip,
