@@ -1,4 +1,4 @@
-"""Equations 1 to 4: worked out by hand, under permutation, in batches, in pieces; and what bad input is told."""
+"""Equations 1 to 4 by hand, under permutation, in batches and in pieces; and the errors for bad input."""
 
 import numpy as np
 import pytest
@@ -93,9 +93,9 @@ def test_nodes_and_edges_may_come_in_any_order(seed: int, nodes: int, edges: int
     network = RRN(4, 6, 2, edge_features=3, message_layers=2, update=update).double()
     x, edge_index, edge_attr = random_graph(nodes, edges, seed=seed)
     order, edge_order = torch.randperm(nodes), torch.randperm(edges)
-    place = torch.empty_like(order).scatter_(0, order, torch.arange(nodes))  # where each node went
+    index = torch.empty_like(order).scatter_(0, order, torch.arange(nodes))  # the new index of each node
     outputs = network(x, edge_index, edge_attr, steps=3)
-    shuffled = network(x[order], place[edge_index[:, edge_order]], edge_attr[edge_order], steps=3)
+    shuffled = network(x[order], index[edge_index[:, edge_order]], edge_attr[edge_order], steps=3)
     torch.testing.assert_close(shuffled, outputs[:, order], atol=1e-10, rtol=1e-10)
 
 
@@ -103,8 +103,8 @@ def test_graph_outputs_do_not_depend_on_the_order_of_nodes() -> None:
     network = RRN(4, 6, 2, readout="graph").double()
     x, edge_index, _ = random_graph(7, 15)
     order = torch.randperm(7)
-    place = torch.empty_like(order).scatter_(0, order, torch.arange(7))
-    outputs, shuffled = network(x, edge_index, steps=3), network(x[order], place[edge_index], steps=3)
+    index = torch.empty_like(order).scatter_(0, order, torch.arange(7))
+    outputs, shuffled = network(x, edge_index, steps=3), network(x[order], index[edge_index], steps=3)
     torch.testing.assert_close(shuffled, outputs, atol=1e-10, rtol=1e-10)
 
 
@@ -127,7 +127,7 @@ def test_a_loop_of_steps_is_forward_and_two_halves_are_a_whole(update: str, read
     torch.testing.assert_close(torch.cat([first, second]), whole, atol=1e-12, rtol=1e-12)
 
 
-def test_steps_are_free_at_test_time() -> None:
+def test_any_number_of_steps_at_test_time() -> None:
     network = RRN(4, 6, 2)
     x = torch.randn(5, 4)
     short, long = network(x, complete_edges(5), steps=8), network(x, complete_edges(5), steps=64)
@@ -375,8 +375,8 @@ def test_checkpoints_change_memory_not_gradients(checkpoint: int, layers: int) -
         outputs, state = network.run(x, edges, steps=7, checkpoint=k)
         loss = outputs.square().sum() + state.h.sum()
         found.append([outputs, state.h, *torch.autograd.grad(loss, [x, *network.parameters()])])
-    for plain, kept in zip(*found, strict=True):
-        torch.testing.assert_close(kept, plain)
+    for plain, checkpointed in zip(*found, strict=True):
+        torch.testing.assert_close(checkpointed, plain)
 
 
 def test_a_checkpoint_keeps_no_edge_for_the_backward_pass() -> None:

@@ -1,4 +1,4 @@
-"""Golden outputs: what shipped weights say to a small fixed input.
+"""Golden outputs of shipped weights for a small fixed input.
 
 `tests/golden/<name>.json` holds them for every name in `rrn.io.pretrained.shipped()`. Write them anew, after weights
 were replaced on purpose, with::
@@ -25,7 +25,7 @@ from rrn.training.experiment import Batch
 FOLDER = Path(__file__).parent
 TOLERANCE = 1e-4
 STEPS = (1, 8)
-"""The steps whose outputs are kept."""
+"""The steps whose outputs are stored."""
 
 
 def ages() -> Batch:

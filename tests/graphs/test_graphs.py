@@ -106,7 +106,7 @@ def test_what_a_masked_node_holds_changes_nothing() -> None:
 
 @pytest.mark.parametrize("layout", ["edges", "complete", "complete of one"])
 @pytest.mark.parametrize("how", ["sum", "mean", "max"])
-def test_nodes_nobody_sends_to_get_zeros(how: Aggregate, layout: str) -> None:
+def test_nodes_without_senders_get_zeros(how: Aggregate, layout: str) -> None:
     if layout == "edges":
         graph: Graph = EdgeList(torch.tensor([[0, 1], [1, 0]]), 3)
         values, alone = torch.full((2, 1), -7.0, requires_grad=True), [2]
@@ -316,7 +316,7 @@ def test_any_nodes_of_groups_may_be_selected() -> None:
     assert nobody.num_nodes == len(nobody.stops) == 0
 
 
-def test_joined_groups_have_room_for_the_largest() -> None:
+def test_joined_groups_have_the_largest_counts() -> None:
     small, large = Groups(torch.tensor([[0, 0]]), (1, 4)), Groups(torch.tensor([[2, 1], [0, 1]]), (3, 2))
     joined, _ = Groups.join([(small, None), (large, None)])
     assert joined.counts == (3, 4)
@@ -408,7 +408,7 @@ ONE = (torch.zeros(2, 1), torch.tensor([[0], [1]]))
         ([ONE, (ONE[0].to("meta"), ONE[1])], "graph 1: x has device meta, but graph 0 has cpu"),
     ],
 )
-def test_graphs_that_do_not_go_together_are_named(graphs: list[tuple[Tensor, Tensor]], message: str) -> None:
+def test_graphs_that_do_not_match_are_named(graphs: list[tuple[Tensor, Tensor]], message: str) -> None:
     with pytest.raises(InputError, match=message):
         union(graphs)
 

@@ -1,15 +1,16 @@
-"""`RRN.save_pretrained` and `from_pretrained`: networks of your own, without a preset."""
+"""`RRN.save_pretrained` and `RRN.from_pretrained`: networks without a preset."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 from torch import Tensor
 
 from rrn import RRN, InputError
-from rrn.nn.messages import GatedMessage, MLPMessage
+from rrn.nn.messages import AttentionMessage, GatedMessage, MLPMessage
 from rrn.nn.readouts import NodeReadout
 from rrn.nn.updates import LSTMUpdate, State
 
@@ -51,35 +52,35 @@ def test_the_layout_is_that_of_the_hub_mixin_both_ways(tmp_path: Path) -> None:
     assert torch.equal(back(*GRAPH, steps=3), network(*GRAPH, steps=3))
 
 
-def test_the_names_of_weights_stay() -> None:
+def test_the_names_of_weights_are_stable() -> None:
     pairs = ["bias", "weight"]
     common = [f"{part}.mlp.linears.{i}.{p}" for part in ("message", "update.reader") for i in (0, 1) for p in pairs]
     common += [f"encoder.linears.{i}.{p}" for i in (0, 1) for p in pairs]
     common += [f"readout.mlp.linears.0.{p}" for p in pairs]
-    own = {
+    by_update = {
         "lstm": ["update.gates.weight", "update.gates.bias"],
         "gru": [f"update.cell.{kind}_{of}" for kind in ("weight", "bias") for of in ("ih", "hh")],
         "mlp": [],
     }
-    for update, names in own.items():
+    for update, names in by_update.items():
         assert sorted(RRN(3, 6, 2, update=update).state_dict()) == sorted(common + names)
 
 
 class Halved(LSTMUpdate):
-    """A part of one's own: shows half of what it knows."""
+    """A custom part: the readout reads half of h."""
 
     def readout_state(self, state: State) -> Tensor:
         return state.h / 2
 
 
-def test_parts_of_your_own_are_handed_over_when_loading(tmp_path: Path) -> None:
+def test_custom_parts_are_passed_when_loading(tmp_path: Path) -> None:
     network = RRN(**SETTINGS | {"outputs": None, "update": Halved(6), "readout": NodeReadout(6, 4)}).eval()
     network.save_pretrained(tmp_path)
     again = RRN.from_pretrained(tmp_path, update=Halved(6), readout=NodeReadout(6, 4))
     assert torch.equal(again(*GRAPH, steps=3), network(*GRAPH, steps=3))
     assert again.settings == network.settings
-    hand_over = r": it has a custom update; pass it: RRN\.from_pretrained\('.*', update=Halved\(…\)\)"
-    with pytest.raises(InputError, match=hand_over):
+    message = r": it has a custom update; pass it: RRN\.from_pretrained\('.*', update=Halved\(…\)\)"
+    with pytest.raises(InputError, match=message):
         RRN.from_pretrained(tmp_path, readout=NodeReadout(6, 4))
     with pytest.raises(InputError, match="update: the network was saved with Halved, got LSTMUpdate"):
         RRN.from_pretrained(tmp_path, update=LSTMUpdate(6), readout=NodeReadout(6, 4))
@@ -89,14 +90,14 @@ def test_parts_of_your_own_are_handed_over_when_loading(tmp_path: Path) -> None:
         RRN.from_pretrained(tmp_path, update=Halved(6), readout=NodeReadout(6, 5))
 
 
-def test_a_message_of_your_own_is_handed_over_too(tmp_path: Path) -> None:
+def test_a_custom_message_is_passed_when_loading(tmp_path: Path) -> None:
     network = RRN(3, 6, 2, edge_features=1, message=GatedMessage(6, 1)).eval()
     network.save_pretrained(tmp_path)
     again = RRN.from_pretrained(tmp_path, message=GatedMessage(6, 1))
     assert torch.equal(again(*GRAPH, steps=3), network(*GRAPH, steps=3))
 
 
-def test_weights_of_a_preset_are_pointed_to_their_loader() -> None:
+def test_weights_of_a_preset_are_refused() -> None:
     with pytest.raises(
         InputError, match=r"ages: the weights of a preset; load them with rrn\.from_pretrained\('ages'\)"
     ):
@@ -119,7 +120,7 @@ def test_weights_of_a_preset_are_pointed_to_their_loader() -> None:
         ({"dropout": "much"}, "not the settings of a network"),
     ],
 )
-def test_settings_that_are_not_the_networks_take_no_memory(
+def test_settings_that_do_not_match_the_weights_are_refused(
     change: dict[str, object], message: str, tmp_path: Path
 ) -> None:
     RRN(3, 6, 2, readout_layers=1).save_pretrained(tmp_path)
@@ -129,7 +130,7 @@ def test_settings_that_are_not_the_networks_take_no_memory(
         RRN.from_pretrained(tmp_path)
 
 
-def test_foreign_settings_are_named(tmp_path: Path) -> None:
+def test_unknown_settings_are_named(tmp_path: Path) -> None:
     RRN(3, 6, 2).save_pretrained(tmp_path)
     (tmp_path / "config.json").write_text('{"depth": 3}')
     with pytest.raises(InputError, match=r"config\.json: not the settings of a network .*depth"):
@@ -141,3 +142,27 @@ def test_foreign_settings_are_named(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=f"{name}: expected .*, got 'yyy") as refused:
             RRN.from_pretrained(tmp_path)
         assert len(str(refused.value)) < 300
+
+
+def test_folders_of_earlier_versions_load(tmp_path: Path) -> None:
+    """An explicit "xm" of an MLP update stays; custom parts were named "own"."""
+    RRN(3, 6, 2, update="mlp", update_inputs="xm").save_pretrained(tmp_path / "mlp")
+    assert RRN.from_pretrained(tmp_path / "mlp").update.reader.inputs == "xm"
+    network = RRN(**SETTINGS | {"update": Halved(6)}).eval()
+    network.save_pretrained(tmp_path / "custom")
+    path = tmp_path / "custom" / "config.json"
+    config = json.loads(path.read_text())
+    assert config["update"] == {"custom": "Halved"}
+    path.write_text(json.dumps(config | {"update": {"own": "Halved"}, "update_inputs": "xm"}))
+    again = RRN.from_pretrained(tmp_path / "custom", update=Halved(6))
+    assert torch.equal(again(*GRAPH, steps=3), network(*GRAPH, steps=3))
+
+
+def test_tensors_of_earlier_versions_load(tmp_path: Path) -> None:
+    RRN(3, 6, 2, edge_features=1, message=AttentionMessage(6, 1, 2, 3)).save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    tensors["message.nobody"] = tensors.pop("message.no_sender") + 3
+    safetensors.torch.save_file(tensors, path)
+    again = RRN.from_pretrained(tmp_path, message=AttentionMessage(6, 1, 2, 3))
+    assert again.message.no_sender.tolist() == [3, 3]

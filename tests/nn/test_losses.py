@@ -43,7 +43,7 @@ THREE = torch.cat([OUTPUTS, torch.full((2, 1, 2), 7.0)], dim=1)
 """A third node, whose target is not known."""
 
 
-def test_what_is_not_known_does_not_count() -> None:
+def test_unknown_targets_are_skipped() -> None:
     """The mean is over what counts: a third node, ignored, changes neither losses nor accuracies."""
     for unknown, ignore in (([-100], {}), ([-1], {"ignore_index": -1})):
         targets = torch.cat([TARGETS, torch.tensor(unknown)])
@@ -59,7 +59,7 @@ def test_what_is_not_known_does_not_count() -> None:
         assert accuracy_by_step(THREE, targets, **ignore).tolist() == accuracy_by_step(OUTPUTS, TARGETS).tolist()
 
 
-def test_where_nothing_counts_there_is_no_loss_and_no_accuracy() -> None:
+def test_without_known_targets_the_loss_is_zero() -> None:
     outputs = OUTPUTS.clone().requires_grad_()
     loss = every_step(outputs, torch.tensor([-100, -100]))
     loss.backward()
@@ -79,7 +79,7 @@ def test_weights_are_those_of_a_mean() -> None:
         step_losses(OUTPUTS, TARGETS, weights=torch.ones(3))
 
 
-def test_numbers_have_a_squared_error_and_nan_is_not_known() -> None:
+def test_squared_error_skips_nan() -> None:
     outputs = torch.tensor([[[1.0], [2.0], [9.0]]])
     targets = torch.tensor([3.0, 2.0, math.nan])
     assert step_losses(outputs, targets, criterion=squared_error).tolist() == [2]
@@ -111,7 +111,7 @@ def test_answers_may_have_any_shape() -> None:
         (torch.tensor([0.0, 1.0]), r"targets: expected classes as integers, got torch.float32; .*squared_error"),
     ],
 )
-def test_targets_that_are_no_classes_are_named(targets: torch.Tensor, message: str) -> None:
+def test_targets_that_are_not_classes_are_named(targets: torch.Tensor, message: str) -> None:
     with pytest.raises(InputError, match=message):
         every_step(OUTPUTS, targets)
 

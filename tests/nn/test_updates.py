@@ -52,9 +52,11 @@ def test_an_lstm_by_hand() -> None:
     assert [part.item() for part in (state.h, *state.memory)] == [2.0, 0.0, 0.0]
     for m in (-1.0, 3.0):
         state = update(state, torch.tensor([[x]]), torch.tensor([[m]]))
-        enter, keep, show, new = (a * x + b * m + c * hidden + d for (a, b, c), d in zip(weights, biases, strict=True))
-        cell = sigmoid(keep) * cell + sigmoid(enter) * math.tanh(new)
-        hidden = sigmoid(show) * math.tanh(cell)
+        input_gate, forget, output, new = (
+            a * x + b * m + c * hidden + d for (a, b, c), d in zip(weights, biases, strict=True)
+        )
+        cell = sigmoid(forget) * cell + sigmoid(input_gate) * math.tanh(new)
+        hidden = sigmoid(output) * math.tanh(cell)
         assert state.h.item() == pytest.approx(hidden, abs=1e-6)
         assert [part.item() for part in state.memory] == pytest.approx([hidden, cell], abs=1e-6)
 
@@ -88,13 +90,13 @@ def test_the_forget_gate_starts_open() -> None:
     assert LSTMUpdate(3).gates.bias.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0]
 
 
-def test_what_g_reads() -> None:
-    """ "xm" does not see h; "hxm" does."""
+def test_the_inputs_of_g() -> None:
+    """The inputs "xm" leave h out; "hxm" include it."""
     x, m = torch.randn(2, 6), torch.randn(2, 6)
-    blind, seeing = MLPUpdate(6, inputs="xm"), MLPUpdate(6, inputs="hxm")
+    without_h, with_h = MLPUpdate(6, inputs="xm"), MLPUpdate(6, inputs="hxm")
     states = State(torch.zeros(2, 6)), State(torch.ones(2, 6))
-    assert torch.equal(*(blind(state, x, m).h for state in states))
-    assert not torch.equal(*(seeing(state, x, m).h for state in states))
+    assert torch.equal(*(without_h(state, x, m).h for state in states))
+    assert not torch.equal(*(with_h(state, x, m).h for state in states))
 
 
 def test_the_residual_update_by_hand() -> None:
