@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from rrn import RRN, CompleteGraphs, InputError, State
+from rrn import RRN, CompleteGraphs, InputError, RRNClassifier, State
 from rrn.graphs import Graph, complete_edges, union
 from rrn.network import UPDATES
 from rrn.nn import (
@@ -394,3 +394,10 @@ def test_a_checkpoint_keeps_no_edge_for_the_backward_pass() -> None:
             network(x, edges, steps=8, checkpoint=checkpoint)
         saved.append(count)
     assert saved[0] > 8 * 5_000 * 6 > 10 * saved[1]
+
+
+def test_the_mlp_update_of_an_estimator_reads_h() -> None:
+    ring = torch.ones(3, 1), torch.tensor([[0, 1, 2], [1, 2, 0]])
+    classifier = RRNClassifier(hidden=4, update="mlp", epochs=1, steps=2, validation_fraction=0)
+    classifier.fit([ring, ring], [[0, 1, 0], [1, 0, 1]])
+    assert classifier.network_.update.reader.inputs == "hxm"
