@@ -24,7 +24,7 @@ import torch
 from rrn import RRN, tasks
 from rrn.constraints import Solver
 from rrn.constraints.files import read_problem
-from rrn.constraints.solving import make_network
+from rrn.constraints.solve import make_network
 from rrn.errors import InputError
 from rrn.estimators import RRNClassifier
 from rrn.io.datasets import read_dataset

@@ -3,6 +3,7 @@
 ``python -m benchmarks.side_by_side [COMMIT]`` alone; by default the last commit before Sudoku ran through `RRN`.
 """
 
+import inspect
 import json
 import os
 import subprocess
@@ -52,16 +53,17 @@ def _figures() -> dict[str, float]:
     try:
         from rrn.tasks.sudoku.exact import generate
         from rrn.tasks.sudoku.predict import solve
-    except ImportError:  # as the rooms were called before
+    except ImportError:  # names of earlier commits
         from rrn.tasks.sudoku.generator import generate  # type: ignore[no-redef]
         from rrn.tasks.sudoku.solving import solve  # type: ignore[no-redef]
     keep_freed_memory()
     torch.set_num_threads(1)
     puzzles, _ = generate(400, np.random.default_rng(0))
     network = from_pretrained("sudoku")
-    solve(puzzles[:16], network=network, max_steps=8, restarts=0)
+    once = {"attempts": 1} if "attempts" in inspect.signature(solve).parameters else {"restarts": 0}
+    solve(puzzles[:16], network=network, max_steps=8, **once)
     started = time.perf_counter()
-    solve(puzzles, network=network, max_steps=128, restarts=0)
+    solve(puzzles, network=network, max_steps=128, **once)
     solved = len(puzzles) / (time.perf_counter() - started)
 
     torch.manual_seed(0)

@@ -32,11 +32,11 @@ def train(updates: int, sizes: tuple[int, ...] = (7, 8), seed: int = 0) -> Solve
     def make(rng: np.random.Generator) -> Problem:
         return latin_square(int(rng.choice(sizes))).dig(rng)
 
-    def told(update: int, extra: float, solved: float) -> None:
+    def report(update: int, extra: float, solved: float) -> None:
         if update % 100 == 0:
             print(f"update {update:5}  extra givens up to {extra:.0%}  solved {solved:.0%}", flush=True)
 
-    return latin_square(sizes[0]).fit(make, updates=updates, places=8, seed=seed, progress=told)
+    return latin_square(sizes[0]).fit(make, updates=updates, places=8, seed=seed, progress=report)
 
 
 def unseen(size: int, count: int, seed: int = 1_000_000) -> list[Problem]:
@@ -45,8 +45,7 @@ def unseen(size: int, count: int, seed: int = 1_000_000) -> list[Problem]:
 
 
 def as_sudoku(problem: Problem, size: int) -> Problem:
-    names = problem.constraints.names
-    return sudoku((1, size)).problem(given=[names[number] for number in problem.given])
+    return sudoku((1, size)).problem(given=problem.given)
 
 
 def main(updates: int = 700, count: int = 200) -> dict[str, dict[str, object]]:
@@ -59,8 +58,8 @@ def main(updates: int = 700, count: int = 200) -> dict[str, dict[str, object]]:
         results[f"size {size}"] = {
             "n": count,
             "holes": float(np.mean([size * size - len(problem.given) for problem in problems])),
-            "solved_by_starts": found.solved_by_starts(),
-            "sudoku_weights_untrained": {"n": 50, "solved_by_starts": untrained.solved_by_starts()},
+            "solved_by_attempts": found.solved_by_attempts(),
+            "sudoku_weights_untrained": {"n": 50, "solved_by_attempts": untrained.solved_by_attempts()},
         }
     return results
 

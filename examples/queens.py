@@ -2,7 +2,7 @@
 
 One queen in every row and column, at most one on every diagonal. Queens of a random solution are placed one by one
 until no other solution is left; tested so, and with one or two more. A fifth of all solutions, with their mirror
-images and rotations, is kept for testing. Many boards need a search, so starts get much noise, and time.
+images and rotations, is reserved for testing. Many boards are hard, so attempts have much noise and many steps.
 
     python examples/queens.py
 """
@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from rrn.constraints import Constraints, Problem, Solver
-from rrn.constraints.solving import make_network
+from rrn.inference.candidates import make_network
 
-KEPT = 5
-"""One in so many solutions is kept for testing."""
+TEST_SHARE = 5
+"""One in so many solutions is reserved for testing."""
 
 
 @cache
@@ -32,40 +32,40 @@ def queens(size: int) -> Constraints:
 
 
 def for_testing(problem: Problem, size: int) -> bool:
-    """Whether a solution is kept for testing: the same for its mirror images and rotations."""
+    """Whether a solution is reserved for testing: the same for its mirror images and rotations."""
     assert problem.answer is not None
     board = problem.answer.reshape(size, size)
     turned = [np.rot90(side, quarter) for side in (board, board.T) for quarter in range(4)]
-    return zlib.crc32(min(np.ascontiguousarray(each).tobytes() for each in turned)) % KEPT == 0
+    return zlib.crc32(min(np.ascontiguousarray(each).tobytes() for each in turned)) % TEST_SHARE == 0
 
 
 def draw(size: int, rng: np.random.Generator, testing: bool, more: int = 0) -> Problem:
-    """With so many queens more than it takes."""
+    """A board with ``more`` queens than needed for one solution."""
     while True:
         solved = queens(size).dig(rng)
         if for_testing(solved, size) == testing:
             break
     order = rng.permutation(np.flatnonzero(solved.answer))
-    boards = (replace(solved, given=order[:placed]) for placed in range(size + 1))
-    fewest = next(len(board.given) for board in boards if board.count_solutions() == 1)
-    return replace(solved, given=order[: fewest + more])
+    boards = (replace(solved, given_numbers=order[:placed]) for placed in range(size + 1))
+    fewest = next(len(board.given_numbers) for board in boards if board.count_solutions() == 1)
+    return replace(solved, given_numbers=order[: fewest + more])
 
 
 def train(updates: int, sizes: tuple[int, ...] = (8, 9, 10, 11, 12), seed: int = 0) -> Solver:
     def make(rng: np.random.Generator) -> Problem:
         return draw(int(rng.choice(sizes)), rng, testing=False)
 
-    def told(update: int, extra: float, solved: float) -> None:
+    def report(update: int, extra: float, solved: float) -> None:
         if update % 200 == 0:
             print(f"update {update:5}  extra givens up to {extra:.0%}  solved {solved:.0%}", flush=True)
 
-    return queens(sizes[0]).fit(make, updates=updates, places=32, pool=8000, seed=seed, progress=told)
+    return queens(sizes[0]).fit(make, updates=updates, places=32, pool=8000, seed=seed, progress=report)
 
 
 def main(updates: int = 4000, count: int = 200) -> dict[str, dict[str, object]]:
     solver = train(updates)
     torch.manual_seed(0)
-    untrained = Solver(make_network(len(solver.kinds)), solver.kinds)
+    untrained = Solver(make_network(len(solver.group_types)), solver.group_types)
     results: dict[str, dict[str, object]] = {}
     for size in (8, 10, 12):
         for more in (0, 1, 2):
@@ -75,14 +75,14 @@ def main(updates: int = 4000, count: int = 200) -> dict[str, dict[str, object]]:
             results[f"size {size}, {more} more"] = {
                 "n": count,
                 "placed": float(np.mean([len(problem.given) for problem in problems])),
-                "open": float(np.mean([problem.still_open.sum() for problem in problems])),
-                "solved_by_starts": found.solved_by_starts(),
+                "open": float(np.mean([problem.open.sum() for problem in problems])),
+                "solved_by_attempts": found.solved_by_attempts(),
             }
-            if not more:  # what noise and the check of every step do alone
-                guessed = untrained.solve(problems[:50], max_steps=1024, noise=2.0)
+            if not more:  # what noise and the check of every step reach without training
+                baseline = untrained.solve(problems[:50], max_steps=1024, noise=2.0)
                 results[f"size {size}, {more} more"]["untrained"] = {
                     "n": 50,
-                    "solved_by_starts": guessed.solved_by_starts(),
+                    "solved_by_attempts": baseline.solved_by_attempts(),
                 }
     return results
 

@@ -1,4 +1,4 @@
-"""A timetable, declared as constraints: lessons go into slots and rooms, and nobody is in two places at once.
+"""A timetable, declared as constraints: lessons get slots and rooms, and no teacher or class has two at once.
 
 Every lesson has a class, a teacher and rooms that suit it, and its teacher is not there all week. In every slot each
 class has a lesson, so all rooms are always in use. Some lessons are fixed: as few as leave one solution. Trained on
@@ -45,12 +45,12 @@ def school(classes: int, slots: int, rng: np.random.Generator) -> Problem:
 
 
 def train(updates: int, classes: int = 4, slots: int = 5, seed: int = 0) -> Solver:
-    def told(update: int, extra: float, solved: float) -> None:
+    def report(update: int, extra: float, solved: float) -> None:
         if update % 100 == 0:
             print(f"update {update:5}  extra givens up to {extra:.0%}  solved {solved:.0%}", flush=True)
 
     example = school(classes, slots, np.random.default_rng(seed)).constraints
-    return example.fit(lambda rng: school(classes, slots, rng), updates=updates, seed=seed, progress=told)
+    return example.fit(lambda rng: school(classes, slots, rng), updates=updates, seed=seed, progress=report)
 
 
 def main(updates: int = 800, count: int = 200) -> dict[str, dict[str, object]]:
@@ -64,7 +64,7 @@ def main(updates: int = 800, count: int = 200) -> dict[str, dict[str, object]]:
             "n": count,
             "lessons": classes * slots,
             "fixed": float(np.mean([len(problem.given) for problem in problems])),
-            "solved_by_starts": found.solved_by_starts(),
+            "solved_by_attempts": found.solved_by_attempts(),
         }
     return results
 

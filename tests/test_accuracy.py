@@ -27,8 +27,8 @@ def test_every_sentence_is_what_was_measured() -> None:
     untold = babi["limits"]["unanswerable"]
     measured = {
         "sudoku": f"Of {sudoku['n']:,} puzzles with 17 givens that it never saw, it solves "
-        f"{percent(sudoku['accuracy'][str(sudoku['steps'][-1])])} at the first start and "
-        f"{percent(sudoku['accuracy_restarts'])} with up to {sudoku['restarts']} restarts.",
+        f"{percent(sudoku['accuracy'][str(sudoku['steps'][-1])])} in the first attempt and "
+        f"{percent(sudoku['accuracy_attempts'])} within {sudoku['attempts']} attempts.",
         "babi": f"Of {babi['n']:,} questions of the official bAbI files, it answers "
         f"{percent(1 - babi['mean_error'], 2)} right; of {untold['n']:,} whose answer is not in the story, it says "
         f"so for {percent(untold['accuracy'], 2)}.",

@@ -1,4 +1,4 @@
-"""Forward, loss, gradients, thinking and the commands: on any device, whatever the default device is."""
+"""Forward, loss, gradients, `RRN.think` and the commands, on any device and with any default device."""
 
 import json
 from collections.abc import Callable
@@ -13,16 +13,16 @@ from rrn import RRN, CompleteGraphs, EdgeList, NeighbourTable, engines
 from rrn.constraints.training import fit
 from rrn.estimators import RRNClassifier
 from rrn.graphs import Aggregate, Graph, Groups, PackedGraphs, neighbour_edges
+from rrn.inference.convergence import Converged, Settled
 from rrn.inference.devices import host
-from rrn.inference.places import Converged, Settled, Until
 from rrn.nn.losses import accuracy_by_step, every_step
 from rrn.nn.messages import GroupMessage
 from rrn.tasks.sudoku.exact import generate
-from rrn.tasks.sudoku.heard import heard
+from rrn.tasks.sudoku.influence import influence
 from rrn.tasks.sudoku.predict import answers_by_step, solve
 from rrn.tasks.weights import from_pretrained
 from rrn.viewing import record_steps
-from tests.constraints.test_declaring import queens
+from tests.constraints.test_declare import queens
 from tests.elsewhere import elsewhere
 
 CPU = torch.device("cpu")
@@ -43,7 +43,7 @@ def layouts(device: torch.device) -> dict[str, Graph]:
 
 
 def everything(layout: str, readout: str, device: torch.device) -> list[Tensor]:
-    """Outputs, state, loss, accuracy, gradients, and what thinking finds, from the same numbers."""
+    """Outputs, state, loss, accuracy, gradients and results of `RRN.think`, from the same numbers."""
     graph, generator = layouts(device)[layout], torch.Generator(CPU).manual_seed(1)
 
     def normal(*shape: int) -> Tensor:
@@ -54,8 +54,8 @@ def everything(layout: str, readout: str, device: torch.device) -> list[Tensor]:
         network = RRN(4, 6, 3, edge_features=2, aggregate=("sum", "mean", "max"), readout=readout).double()
     network = network.to(device)
     x, edge_attr = normal(6, 4), normal(*graph.edge_shape, 2)
-    knows = not isinstance(graph, EdgeList | NeighbourTable)
-    batch = None if knows else torch.tensor([0, 0, 0, 1, 1, 1], device=device)
+    has_batch = not isinstance(graph, EdgeList | NeighbourTable)
+    batch = None if has_batch else torch.tensor([0, 0, 0, 1, 1, 1], device=device)
     outputs, state = network.run(x, graph, edge_attr, batch, steps=3)
     targets = outputs[-1].detach().argmax(-1)
     loss = every_step(outputs, targets)
@@ -66,10 +66,11 @@ def everything(layout: str, readout: str, device: torch.device) -> list[Tensor]:
     def check(answer: Tensor, number: int) -> bool:
         return float(answer.sum()) > 1
 
-    untils: list[Until] = [Settled(2), Converged(0.1), check]
-    for until in untils:
-        start = torch.Generator(CPU).manual_seed(5)
-        found += network.think(x, graph, edge_attr, batch, until=until, max_steps=4, starts=3, generator=start)
+    for until in (Settled(2), Converged(0.1), check):
+        noise = torch.Generator(CPU).manual_seed(5)
+        result = network.think(x, graph, edge_attr, batch, until=until, max_steps=4, attempts=3, generator=noise)
+        figures = (result.steps, result.solved, result.attempts, result.confidence, result.details["residuals"])
+        found += [result.answers, *map(torch.from_numpy, figures)]
     return [part.detach().cpu() for part in found]
 
 
@@ -112,12 +113,12 @@ def learned() -> list[np.ndarray]:
     labels = [(x[:, 0] > 0).tolist() for x, _ in graphs]
     classifier = RRNClassifier(hidden=4, steps=2, epochs=2, class_weight={True: 2.0}, validation_fraction=0.25)
     classifier.fit(graphs, labels)
-    solver = fit(queens(4).kinds, lambda rng: queens(4).dig(rng), updates=3, places=4, hidden=8)
-    solutions = solver.solve([queens(5).dig(rng) for _ in range(3)], max_steps=9, starts=2)
+    solver = fit(queens(4).group_types, lambda rng: queens(4).dig(rng), updates=3, places=4, hidden=8)
+    solutions = solver.solve([queens(5).dig(rng) for _ in range(3)], max_steps=9, attempts=2)
     x, edges = (torch.from_numpy(part) for part in (graphs[0][0].astype(np.float32), ring))
     record = record_steps(classifier.network_, x, edges, max_steps=3)
     accuracy = record.accuracy(np.array(labels[0]).astype(np.int64))
-    found = [*classifier.predict_proba(graphs), solutions.valid, solutions.steps, record.probabilities, accuracy]
+    found = [*classifier.predict_proba(graphs), solutions.solved, solutions.steps, record.probabilities, accuracy]
     return [np.asarray(part) for part in found]
 
 
@@ -165,13 +166,13 @@ PUZZLES, _ = generate(3, np.random.default_rng(5), extra_givens=(0, 8))
 
 
 def solved(device: torch.device) -> list[Any]:
-    """By steps, with restarts, from the network on candidates and from the paper's; and who cells listen to."""
+    """Results of several attempts, answers by step and influences, of the network on candidates and the paper's."""
     with CPU:
         networks = [host(from_pretrained(name), device) for name in ("sudoku", "sudoku-rn-node")]
-    found: list[Any] = [heard(networks[0], PUZZLES[0], 2)]
+    found: list[Any] = [influence(networks[0], PUZZLES[0], 2)]
     for network in networks:
-        answer = solve(PUZZLES, network=network, max_steps=6, restarts=2, trace=True)
-        found += [answer.grids, answer.valid, answer.steps, answer.starts, answer.probabilities]
+        answer = solve(PUZZLES, network=network, max_steps=6, attempts=3, record=True)
+        found += [answer.answers, answer.solved, answer.steps, answer.attempts, *answer.record]
         found.append(answers_by_step(network, PUZZLES, 3))
     return found
 

@@ -9,9 +9,11 @@ Every node of a graph has features x and a hidden state h, h⁰ = x. One step, t
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, get_args
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint as recompute_in_backward
@@ -19,7 +21,9 @@ from torch.utils.checkpoint import checkpoint as recompute_in_backward
 from rrn import engines
 from rrn.errors import InputError, NotFiniteError, shorten
 from rrn.graphs import Aggregate, EdgeList, Graph
-from rrn.inference.places import NOISE, Settled, Thought, Until, Watch, think
+from rrn.inference.attempts import NOISE, Callback, run_attempts
+from rrn.inference.convergence import GraphBatch, Settled, StoppingRule, as_rule
+from rrn.inference.result import Result
 from rrn.nn.layers import MLP, Resettable
 from rrn.nn.messages import Message, MLPMessage
 from rrn.nn.readouts import EdgeReadout, GraphReadout, NodeReadout, Outputs, Readout, answer_of, concatenate_outputs
@@ -241,39 +245,38 @@ class RRN(Resettable):
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
         *,
-        until: Until = Settled(),  # noqa: B008 (frozen)
+        until: "StoppingRule | Callable[[Tensor, int], bool]" = Settled(),  # noqa: B008 (frozen)
         max_steps: int = 64,
-        starts: int = 1,
+        attempts: int = 1,
         noise: float = NOISE,
         generator: torch.Generator | None = None,
-        watch: Watch | None = None,
-    ) -> Thought:
-        """Think about each graph of a batch for as long as it needs.
+        callback: "Callback | None" = None,
+    ) -> Result:
+        """Run each graph of a batch for as many steps as it needs.
 
         Args:
             x, edge_index, edge_attr, batch: as in `forward`.
-            until: when a graph is finished, and leaves the batch: when its answer has not changed for some steps
-                (`Settled`), when its probabilities hardly change (`Converged`), or when a check of your own accepts
-                the answer: a function of the answer (its nodes, outputs) and the number of the graph.
-            max_steps: of one start.
-            starts: how often to begin with a graph that does not finish. All but the first start get noise on the way,
-                so they end differently; the first that finishes counts. For checks of your own.
+            until: when the answer to a graph is accepted: when its classes have not changed for some steps (`Settled`),
+                when its probabilities hardly change (`Converged`), or when a function of the answer (rows, outputs) and
+                the number of the graph returns true.
+            max_steps: steps of one attempt.
+            attempts: how many attempts a graph gets. All but the first add noise; the first that is accepted counts.
             noise: its standard deviation.
-            generator: of the noise.
-            watch: told after every few steps who is in the batch, and the outputs of these steps.
+            generator: random generator of the noise.
+            callback: called after every few steps with the slots and the outputs of these steps.
+
+        Returns:
+            a `Result`: answers is one tensor (nodes, graphs or edges, width), graph after graph; details has
+            ``residuals`` (graphs,), the largest change of a probability in the last step.
         """
         given = x if isinstance(x, Prepared) else self.prepare(x, edge_index, edge_attr, batch)
         with torch.no_grad():
-            return think(
-                self,
-                given,
-                until=until,
-                max_steps=max_steps,
-                starts=starts,
-                noise=noise,
-                generator=generator,
-                watch=watch,
+            graphs = GraphBatch(self, given, as_rule(until), attempts)
+            result = run_attempts(
+                graphs, max_steps=max_steps, attempts=attempts, noise=noise, generator=generator, callback=callback
             )
+        answers, residuals = zip(*result.answers, strict=True)
+        return replace(result, answers=torch.cat(answers), details={"residuals": np.array(residuals)})
 
     def read(self, given: "Prepared", state: State) -> Tensor | Outputs:
         """Eq. 4: the outputs for a state."""

@@ -64,8 +64,8 @@ def test_bad_arguments_are_named_in_a_line(arguments: list[str], message: str, c
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["solve", EXAMPLES[0], "--max-steps", "2", "--restarts", "0", "--gif"],
-        ["solve", EXAMPLES[0], "--max-steps", "2", "--restarts", "0", "--png"],
+        ["solve", EXAMPLES[0], "--max-steps", "2", "--attempts", "1", "--gif"],
+        ["solve", EXAMPLES[0], "--max-steps", "2", "--attempts", "1", "--png"],
         ["evaluate", "ages", "--limit", "3", "--out"],
         ["evaluate", "ages", "--limit", "3", "--figure"],
         ["ask", "pretty-clevr", "--out"],

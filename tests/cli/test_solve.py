@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from rrn.cli import solve as solve_command
-from rrn.cli.grids import decided_cells
-from rrn.tasks.sudoku import outcome
+from rrn.cli.puzzles import decided_cells
 from rrn.tasks.sudoku.exact import generate, solve_exactly
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.files import read_puzzles
@@ -30,7 +29,7 @@ IMPOSSIBLE = (
     "." * 9 + "........1" + "........2" + "........3" + "........4" + "........5" + "......67." + "......89." + "." * 9
 )
 ANYTHING = "." * 81
-QUICK = ["--max-steps", 6, "--restarts", 1]
+QUICK = ["--max-steps", 6, "--attempts", 2]
 
 
 def without_frames(out: str) -> list[str]:
@@ -42,14 +41,14 @@ def test_a_puzzle_as_an_argument(call: Call) -> None:
     code, out, err = call("solve", LINES[0])
     assert (code, err) == (0, "")
     assert "solved in " in out
-    assert " from the first start; confidence " in out
+    assert " of the first attempt; confidence " in out
     rows = without_frames(out)
     assert "".join(row[:9] for row in rows) == LINES[0].replace(".", "·")
     assert "".join(row[9:] for row in rows) == ANSWERS[0]
 
 
 @pytest.mark.parametrize("empty", ["0", "_"])
-def test_other_ways_to_write_it(empty: str, call: Call) -> None:
+def test_other_notations_of_a_puzzle(empty: str, call: Call) -> None:
     for text in (
         LINES[0].replace(".", empty),
         "\n".join(" | ".join(" ".join(LINES[0][i + j : i + j + 3]) for j in (0, 3, 6)) for i in range(0, 81, 9)),
@@ -66,9 +65,10 @@ def test_one_json_object(call: Call) -> None:
     assert (code, err) == (0, "")
     assert out.count("\n") == 1
     puzzle = json.loads(out)
-    assert set(puzzle) == {"puzzle", "status", "solution", "valid", "steps", "starts", "confidence", "trace"}
+    assert set(puzzle) == {"puzzle", "status", "solution", "valid", "steps", "attempts", "confidence", "trace"}
     assert puzzle["status"] == "solved"
-    assert (puzzle["puzzle"], puzzle["solution"], puzzle["valid"], puzzle["starts"]) == (LINES[1], ANSWERS[1], True, 1)
+    assert (puzzle["puzzle"], puzzle["solution"], puzzle["valid"]) == (LINES[1], ANSWERS[1], True)
+    assert puzzle["attempts"] == 1
     assert 0 < puzzle["confidence"] <= 1
     assert len(puzzle["trace"]) == puzzle["steps"]
     assert puzzle["trace"][-1] == ANSWERS[1]
@@ -83,8 +83,8 @@ def test_a_file_of_many(compressed: bool, call: Call, tmp_path: Path) -> None:
     assert (code, err) == (0, "")
     *rows, summary = out.splitlines()
     assert [row.split()[-1] for row in rows] == ANSWERS
-    assert all(row.split()[1] == "solved" and "1 start " in row for row in rows)
-    assert summary.startswith("3 of 3 solved, 3 of them from the first start; ")
+    assert all(row.split()[1] == "solved" and "1 attempt " in row for row in rows)
+    assert summary.startswith("3 of 3 solved, 3 of them in the first attempt; ")
     _, out, _ = call("solve", path, "--quiet")
     assert out.startswith("3 of 3 solved")
     assert out.count("\n") == 1
@@ -106,12 +106,12 @@ def test_on_a_terminal_there_is_an_example(call: Call, monkeypatch: pytest.Monke
     assert "an example" in err
 
 
-def test_what_is_not_solved_is_said_so_and_marked(call: Call) -> None:
-    reason = "the puzzle has several solutions; any of them would have been accepted"
+def test_an_unsolved_puzzle_is_reported_and_its_clashes_are_marked(call: Call) -> None:
+    message = "the puzzle has several solutions, and the network found none of them"
     code, out, err = call("solve", ANYTHING, *QUICK)
     assert (code, err) == (1, "")
-    assert "not solved: 4 starts of 6 steps" in out, "two of each network"
-    assert reason in out
+    assert "ambiguous: 4 attempts of 6 steps" in out, "two of each network"
+    assert message in out
     answer = "".join(row[9:] for row in without_frames(out))
     grid = np.array([[int(digit) for digit in answer if digit != "!"]])
     assert not solves(grid, read_puzzles("", ANYTHING).puzzles)[0]
@@ -120,29 +120,25 @@ def test_what_is_not_solved_is_said_so_and_marked(call: Call) -> None:
     code, out, _ = call("solve", ANYTHING, *QUICK, "--json")
     found = json.loads(out)
     assert code == 1
-    assert (found["valid"], found["status"], found["reason"]) == (False, "not solved", reason)
+    assert (found["valid"], found["status"], found["message"]) == (False, "ambiguous", message)
+    assert found["attempts"] == 4
     assert "solution" not in found
     assert found["answer"] == answer.replace("!", "")
 
 
-def test_an_impossible_puzzle_is_said_to_be_one_after_the_first_start(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    starts = []
-    run = outcome.solve
-    monkeypatch.setattr(
-        outcome, "solve", lambda some, **given: (starts.append((len(some), given["restarts"])), run(some, **given))[1]
-    )
+def test_an_impossible_puzzle_costs_one_attempt(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, load = [], solve_command._load
+    monkeypatch.setattr(solve_command, "_load", lambda name, device: loaded.append(name) or load(name, device))
     code, out, err = call("solve", IMPOSSIBLE)
     assert (code, err) == (1, "")
-    assert starts == [(1, 0)], "one start, and no restarts"
-    assert out.splitlines()[-1] == "no solution: the puzzle has no solution, as an exact search shows"
+    assert loaded == ["sudoku"], "no fallback"
+    assert out.splitlines()[-1] == "impossible: the puzzle has no solution, proved by exact search"
     assert "".join(without_frames(out)) == IMPOSSIBLE.replace(".", "·")
     code, out, _ = call("solve", IMPOSSIBLE, "--json")
     found = json.loads(out)
-    assert (code, found["status"], found["valid"]) == (1, "no solution", False)
-    assert "answer" not in found
-    assert "solution" not in found
+    assert (code, found["status"], found["valid"], found["attempts"]) == (1, "impossible", False, 1)
+    assert not {"answer", "solution"} & found.keys()
+    assert found["confidence"] is None
 
 
 def test_a_full_grid_is_already_solved(call: Call, tmp_path: Path) -> None:
@@ -173,7 +169,7 @@ def test_other_sizes(box: tuple[int, int], call: Call, tmp_path: Path) -> None:
     assert [json.loads(line)["solution"] for line in out.splitlines()] == [*answers, ANSWERS[0]]
 
 
-def test_it_reads_what_it_prints(call: Call, tmp_path: Path) -> None:
+def test_printed_output_can_be_read_again(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "printed"
     _, out, _ = call("solve", LINES[0])
     path.write_text(out)
@@ -188,11 +184,11 @@ def test_it_reads_what_it_prints(call: Call, tmp_path: Path) -> None:
         assert [json.loads(line)["puzzle"] for line in again.splitlines()] == puzzles
 
 
-def test_a_puzzle_the_network_does_not_find_is_told_from_a_bad_one(call: Call) -> None:
-    code, out, _ = call("solve", EXAMPLES[0], "--max-steps", 1, "--starts", 1)
+def test_an_unsolved_puzzle_with_a_solution_is_distinguished(call: Call) -> None:
+    code, out, _ = call("solve", EXAMPLES[0], "--max-steps", 1, "--attempts", 1)
     assert code == 1
-    assert "not solved: 1 start of 1 step;" in out
-    assert "the puzzle has a solution, which the network did not find" in out
+    assert "unsolved: 1 attempt of 1 step;" in out
+    assert "the puzzle has one solution, which the network did not find" in out
 
 
 @pytest.mark.parametrize(
@@ -200,31 +196,31 @@ def test_a_puzzle_the_network_does_not_find_is_told_from_a_bad_one(call: Call) -
     [
         ([], ["sudoku"]),
         (["--max-steps", 2], ["sudoku", "sudoku-hard"]),
-        (["--max-steps", 2, "--restarts", 0], ["sudoku"]),
+        (["--max-steps", 2, "--attempts", 1], ["sudoku"]),
         (["--max-steps", 2, "--weights", "sudoku-hard"], ["sudoku-hard"]),
     ],
 )
-def test_what_the_usual_network_does_not_solve_goes_to_the_one_that_guesses(
+def test_puzzles_that_the_first_network_leaves_go_to_the_fallback(
     options: list[object], loaded: list[str], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, load = [], solve_command._load
-    monkeypatch.setattr(solve_command, "_load", lambda name, device: asked.append(name) or load(name, device))
+    names, load = [], solve_command._load
+    monkeypatch.setattr(solve_command, "_load", lambda name, device: names.append(name) or load(name, device))
     call("solve", EXAMPLES[0], *options)
-    assert asked == loaded
+    assert names == loaded
 
 
 def test_one_unsolved_of_many_exits_with_1(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "puzzles.txt"
     path.write_text("\n".join([LINES[0], ANYTHING, LINES[2]]))
-    code, out, _ = call("solve", path, "--max-steps", 64, "--restarts", 0)
+    code, out, _ = call("solve", path, "--max-steps", 64, "--attempts", 1)
     assert code == 1
     rows = out.splitlines()
-    assert ["not solved" in row for row in rows] == [False, True, False, False]
+    assert ["ambiguous" in row for row in rows] == [False, True, False, False]
     assert "several solutions" in rows[1]
-    assert rows[-1].startswith("2 of 3 solved, 2 of them from the first start")
+    assert rows[-1].startswith("2 of 3 solved, 2 of them in the first attempt")
 
 
-def test_the_trace_grows_from_the_givens_to_the_solution(call: Call) -> None:
+def test_the_trace_begins_with_the_givens_and_ends_with_the_solution(call: Call) -> None:
     code, out, _ = call("solve", LINES[0], "--trace")
     assert code == 0
     givens = sum(cell != "." for cell in LINES[0])
@@ -258,30 +254,32 @@ def test_pictures(call: Call, tmp_path: Path) -> None:
             "puzzle:1: two equal givens clash: 7 in row 1, column 1 and in row 2, column 2",
         ),
         ([LINES[0], "--max-steps", "0"], "--max-steps: expected at least 1, got 0"),
-        ([LINES[0], "--restarts", "-1"], "--restarts: expected at least 0, got -1"),
-        ([LINES[0], "--restarts", "1", "--starts", "2"], "--starts, --restarts: say one of them; they count the same"),
+        ([LINES[0], "--attempts", "0"], "--attempts: expected at least 1, got 0"),
         ([LINES[0], "--weights", "ages"], "weights 'ages': for the task 'ages', not for 'sudoku'"),
-        ([f"{LINES[0]}\n{LINES[1]}", "--gif", "a.gif"], "--gif: shows one puzzle, but these are more; give it one"),
+        (
+            [f"{LINES[0]}\n{LINES[1]}", "--gif", "a.gif"],
+            "--gif: shows one puzzle, but the input has more; give one puzzle",
+        ),
         ([LINES[0], "--gif", "a.png"], "a.png: expected a name that ends in .gif"),
     ],
 )
-def test_mistakes_are_named_and_exit_with_2(arguments: list[str], message: str, call: Call) -> None:
+def test_invalid_arguments_are_named_and_exit_with_2(arguments: list[str], message: str, call: Call) -> None:
     code, out, err = call("solve", *arguments)
     assert (code, out) == (2, "")
     assert err == f"rrn: {message}\n"
 
 
-def test_a_bad_puzzle_ends_the_run_or_is_left_out(call: Call, tmp_path: Path) -> None:
+def test_an_invalid_puzzle_ends_the_run_or_is_skipped(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "puzzles.txt"
     path.write_text("\n".join([LINES[0], "11" + "." * 79, LINES[1]]))
     code, out, err = call("solve", path, "--json")
     assert code == 2
-    assert [json.loads(line)["solution"] for line in out.splitlines()] == ANSWERS[:1], "what came before is kept"
+    assert [json.loads(line)["solution"] for line in out.splitlines()] == ANSWERS[:1], "results before it are written"
     assert err == f"rrn: {path}:2: two equal givens clash: 1 in row 1, column 1 and in row 1, column 2\n"
     code, out, err = call("solve", path, "--json", "--skip-bad")
     assert code == 0
     assert [json.loads(line)["solution"] for line in out.splitlines()] == ANSWERS[:2]
-    assert err.startswith(f"left out: {path}:2: ")
+    assert err.startswith(f"skipped: {path}:2: ")
     for nothing in ("", "# nothing\n"):
         path.write_text(nothing)
         code, out, err = call("solve", path)
@@ -290,7 +288,7 @@ def test_a_bad_puzzle_ends_the_run_or_is_left_out(call: Call, tmp_path: Path) ->
 
 @pytest.fixture
 def endless(tmp_path: Path) -> Path:
-    """A program that writes puzzles for ever, a hundred at a time, and says how many it has written."""
+    """A program that writes puzzles without end, a hundred at a time."""
     script = tmp_path / "endless.py"
     script.write_text(
         "import sys\nfor n in range(10**9):\n"
@@ -300,9 +298,7 @@ def endless(tmp_path: Path) -> Path:
     return script
 
 
-def test_an_endless_input_is_solved_as_it_comes_in_constant_memory_and_an_interrupt_keeps_what_was_solved(
-    endless: Path, tmp_path: Path
-) -> None:
+def test_an_endless_input_needs_constant_memory_and_an_interrupt_loses_no_result(endless: Path, tmp_path: Path) -> None:
     out, resident = tmp_path / "out.jsonl", []
     with (
         subprocess.Popen([sys.executable, endless], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer,
@@ -321,17 +317,17 @@ def test_an_endless_input_is_solved_as_it_comes_in_constant_memory_and_an_interr
                 status = Path(f"/proc/{solver.pid}/status").read_text()
                 resident.append(int(status.split("VmRSS:")[1].split()[0]) / 1024)
         solver.send_signal(signal.SIGINT)
-        _, said = solver.communicate(timeout=60)
+        _, error = solver.communicate(timeout=60)
         writer.kill()
     results = [json.loads(line) for line in out.read_text().splitlines()]
-    assert len(resident) == 2, said
+    assert len(resident) == 2, error
     assert resident[1] < resident[0] + 20, "megabytes, after three times the puzzles"
     assert solver.returncode == 130
     assert {result["solution"] for result in results} == {ANSWERS[0]}
-    assert f"interrupted: {len(results):,} of {len(results):,} solved" in said
+    assert f"interrupted: {len(results):,} of {len(results):,} solved" in error
 
 
-def test_a_terminal_without_unicode_gets_plain_lines(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_without_unicode_gets_ascii(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rich.console.ConsoleOptions.ascii_only", property(lambda options: True))
     _, out, _ = call("solve", LINES[0], "--trace")
     assert out.isascii()

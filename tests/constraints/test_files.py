@@ -1,4 +1,4 @@
-"""Problems as JSON files: read, refused by line and name, and as the schema has it; solved by ``rrn solve``."""
+"""Problems as JSON files: reading, errors by line and field, the schema, and ``rrn solve problem.json``."""
 
 import json
 from collections.abc import Callable
@@ -8,10 +8,12 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+import torch
 
 from rrn.constraints.files import read_problem
-from rrn.constraints.solving import Solver, make_network
+from rrn.constraints.solve import Solver
 from rrn.errors import InputError
+from rrn.inference.candidates import make_network
 from rrn.tasks.sudoku.declared import AT_MOST, EXACTLY, sudoku
 from rrn.tasks.sudoku.examples import EXAMPLES
 
@@ -35,32 +37,33 @@ def read(tmp_path: Path, text: str) -> Any:
 
 def test_a_problem_is_read(tmp_path: Path) -> None:
     problem = read(tmp_path, GOOD)
-    assert problem.constraints.kinds == ("pair", "middle")
-    assert [problem.constraints.names[number] for number in problem.given] == ["a"]
-    assert problem.still_open.tolist() == [False, False, True, True]
-    assert read(tmp_path, '{"candidates": 2, "exactly_one": {"a": [[0, 1]]}}').constraints.names == (0, 1)
+    assert problem.constraints.group_types == ("pair", "middle")
+    assert problem.given == ["a"]
+    assert problem.open.tolist() == [False, False, True, True]
+    assert read(tmp_path, '{"candidates": 2, "exactly_one": {"a": [[0, 1]]}}').constraints.candidates == (0, 1)
 
 
 BAD = [
     ('["a", "b", "c", 4],', '["a", "b", "c", 4]', "line 3: not JSON"),
-    ('"c", 4],', '"c", "b"],', "line 2: candidates: 'b' stands there twice"),
+    ('"c", 4],', '"c", "b"],', "line 2: candidates: 'b' is named twice"),
     ('"c", 4],', '"c", 4.5],', "line 2: candidates: expected names: text or whole numbers"),
     ('"candidates"', '"candidate"', "line 2: candidate: no such field; there are candidates, exactly_one"),
     ('["c", 4]]', '["c",\n  "x"]]', "line 5: exactly_one, pair, group 2: 'x' is no candidate"),
     ('["c", 4]]', "[]]", "line 4: exactly_one, pair, group 2: expected a list of one or more names"),
     ('[["a", "b"], ["c", 4]]', "7", "line 4: exactly_one, pair: expected a list of groups"),
     ('{"middle": [["b", "c"]]}', "[]", "line 6: at_most_one: expected an object"),
-    ('"middle"', '"pair"', "line 6: at_most_one, pair: the kind is in exactly_one as well"),
-    ('"given": ["a"]', '"given": ["a", "b"]', "line 7: given: 'a' and 'b' stand in the same group (pair)"),
+    ('"middle"', '"pair"', "line 6: at_most_one, pair: the type is also in exactly_one"),
+    ('"given": ["a"]', '"given": ["a", "b"]', "line 7: given: 'a' and 'b' are in the same group (pair)"),
     ('"excluded": []', '"excluded": ["a"]', "line 8: excluded: 'a' is given as well"),
-    ('"excluded": []', '"given": []', "line 8: 'given' stands there twice"),
+    ('"excluded": []', '"given": []', "line 8: 'given' is named twice"),
+    ('"middle"', '"pair #2"', "line 6: at_most_one, pair #2: names of group types must not end in"),
     ('["a", "b", "c", 4]', "0", "line 2: candidates: expected 1 to 1,000,000, got 0"),
     ('["a", "b", "c", 4]', "true", "line 2: candidates: expected a list of one or more names"),
 ]
 
 
 @pytest.mark.parametrize(("before", "after", "message"), BAD, ids=[message for _, _, message in BAD])
-def test_bad_files_are_answered_by_line_and_name(tmp_path: Path, before: str, after: str, message: str) -> None:
+def test_errors_name_the_line_and_the_field(tmp_path: Path, before: str, after: str, message: str) -> None:
     assert before in GOOD
     with pytest.raises(InputError) as refused:
         read(tmp_path, GOOD.replace(before, after))
@@ -86,31 +89,39 @@ def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_the_schema_agrees() -> None:
-    """It takes what is read; what it cannot see (names that are not candidates, rules that are broken) it takes too."""
+    """It accepts what is read, and what a schema cannot check: unknown names and broken rules."""
     check = jsonschema_rs.Draft202012Validator(SCHEMA)
     assert jsonschema_rs.meta.is_valid(SCHEMA)
     assert check.is_valid(json.loads(GOOD))
-    unseen = ("not JSON", "is no candidate", "as well", "same group", "'given' stands there twice")
+    unchecked = (
+        "not JSON",
+        "is no candidate",
+        "as well",
+        "also in",
+        "same group",
+        "'given' is named",
+        "must not end in",
+    )
     for before, after, message in BAD:
-        if not any(part in message for part in unseen):
+        if not any(part in message for part in unchecked):
             assert not check.is_valid(json.loads(GOOD.replace(before, after))), message
 
 
 def declared_sudoku(puzzle: str) -> dict[str, Any]:
     constraints = sudoku()
     groups: dict[str, list[list[str]]] = {}
-    names = ["".join(str(part + 1) for part in name) for name in constraints.names]
-    for kind, column in zip(constraints.kinds, constraints.member_of.T, strict=True):
-        of_kind: dict[int, list[str]] = {}
+    names = ["".join(str(part + 1) for part in name) for name in constraints.candidates]
+    for group_type, column in zip(constraints.group_types, constraints.member_of.T, strict=True):
+        of_type: dict[int, list[str]] = {}
         for name, group in zip(names, column.tolist(), strict=True):
-            of_kind.setdefault(group, []).append(name)
-        groups[kind] = list(of_kind.values())
+            of_type.setdefault(group, []).append(name)
+        groups[group_type] = list(of_type.values())
     given = [f"{cell // 9 + 1}{cell % 9 + 1}{digit}" for cell, digit in enumerate(puzzle) if digit in "123456789"]
-    exactly, at_most = ({kind: groups[kind] for kind in rule} for rule in (EXACTLY, AT_MOST))
+    exactly, at_most = ({name: groups[name] for name in rule} for rule in (EXACTLY, AT_MOST))
     return {"candidates": names, "exactly_one": exactly, "at_most_one": at_most, "given": given}
 
 
-def test_rrn_solve_takes_a_declared_problem(tmp_path: Path, call: Callable[..., tuple[int, str, str]]) -> None:
+def test_rrn_solve_solves_a_declared_problem(tmp_path: Path, call: Callable[..., tuple[int, str, str]]) -> None:
     path = tmp_path / "sudoku.json"
     path.write_text(json.dumps(declared_sudoku(EXAMPLES[0])))
     code, out, _ = call("solve", path, "--json")
@@ -124,22 +135,92 @@ def test_rrn_solve_takes_a_declared_problem(tmp_path: Path, call: Callable[..., 
     assert out.startswith("solved in ")
 
 
-def test_rrn_solve_says_why_not(tmp_path: Path, call: Callable[..., tuple[int, str, str]]) -> None:
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
     Solver(make_network(2), ("pair", "middle")).save(tmp_path / "weights")
+    return tmp_path / "weights"
+
+
+def test_rrn_solve_reports_why_a_problem_is_not_solved(
+    tmp_path: Path, weights: Path, call: Callable[..., tuple[int, str, str]]
+) -> None:
     path = tmp_path / "problem.json"
-    path.write_text(GOOD.replace('"excluded": []', '"excluded": ["c", 4]'))
-    code, out, _ = call("solve", path, "--weights", tmp_path / "weights", "--max-steps", 4)
-    assert code == 1
-    assert "no solution: 8 starts of 4 steps; the problem has no solution, as an exact search shows" in " ".join(
-        out.split()
-    )
-    code, out, _ = call("solve", path, "--weights", tmp_path / "weights", "--json", "--restarts", 0)
-    assert (code, json.loads(out)["status"], json.loads(out)["starts"]) == (1, "no solution", 1)
     path.write_text(GOOD)
-    assert call("solve", path, "--weights", tmp_path / "weights")[0] in (0, 1)
+    assert call("solve", path, "--weights", weights)[0] in (0, 1)
     code, out, error = call("solve", path)
     assert (code, out) == (2, "")
     assert "problem has pair, middle" in " ".join(error.split())
     code, _, error = call("solve", path, "--trace")
     assert code == 2
     assert "--trace: shows Sudokus" in error
+
+
+IMPOSSIBLE = """{
+  "candidates": [0, 1, 2, 3],
+  "exactly_one": {"pair": [[0, 1], [2, 3]]},
+  "at_most_one": {"middle": [[0, 2], [1, 3], [0, 3], [1, 2]]}
+}"""
+"""Every pair of candidates excludes each other, though nothing is given."""
+
+
+def save_solver(folder: Path, problem: Any) -> Path:
+    Solver(make_network(len(problem.constraints.group_types)), problem.constraints.group_types).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("attempts", [None, 5])
+def test_an_impossible_problem_costs_one_attempt(
+    tmp_path: Path, call: Callable[..., tuple[int, str, str]], attempts: int | None
+) -> None:
+    problem = read(tmp_path, IMPOSSIBLE)
+    weights = save_solver(tmp_path / "weights", problem)
+    flags = ["--weights", weights, "--max-steps", 4, *([] if attempts is None else ["--attempts", attempts])]
+    code, out, _ = call("solve", tmp_path / "problem.json", "--json", *flags)
+    found = json.loads(out)
+    assert (code, found["status"], found["valid"], found["attempts"]) == (1, "impossible", False, 1)
+    assert "no solution" in found["message"]
+    assert not {"solution", "answer"} & found.keys()
+    code, out, _ = call("solve", tmp_path / "problem.json", *flags)
+    assert code == 1
+    assert " ".join(out.split()).startswith("impossible: the problem has no solution, proved by exact search")
+
+
+def test_a_problem_with_an_empty_group_is_impossible_without_an_attempt(
+    tmp_path: Path, weights: Path, call: Callable[..., tuple[int, str, str]]
+) -> None:
+    path = tmp_path / "problem.json"
+    path.write_text(GOOD.replace('"excluded": []', '"excluded": ["c", 4]'))
+    code, out, _ = call("solve", path, "--weights", weights, "--json")
+    found = json.loads(out)
+    assert (code, found["status"], found["attempts"], found["steps"]) == (1, "impossible", 0, 0)
+    assert "pair: 0 true instead of exactly one of c, 4" in found["message"]
+
+
+def test_a_complete_problem_is_already_solved(
+    tmp_path: Path, weights: Path, call: Callable[..., tuple[int, str, str]]
+) -> None:
+    path = tmp_path / "problem.json"
+    path.write_text(GOOD.replace('"given": ["a"]', '"given": ["a", "c"]'))
+    code, out, _ = call("solve", path, "--weights", weights, "--json")
+    found = json.loads(out)
+    assert (code, found["status"], found["valid"], found["attempts"]) == (0, "already solved", True, 0)
+    assert found["solution"] == ["a", "c"]
+
+
+def test_an_ambiguous_problem_gets_all_attempts(tmp_path: Path, call: Callable[..., tuple[int, str, str]]) -> None:
+    """A network whose logits are all zero never decides, so none of the two solutions is found."""
+    problem = read(
+        tmp_path, '{"candidates": 4, "exactly_one": {"a": [[0, 1], [2, 3]]}, "at_most_one": {"b": [[0, 2]]}}'
+    )
+    network = make_network(2)
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.zero_()
+    Solver(network, problem.constraints.group_types).save(tmp_path / "weights")
+    path, flags = tmp_path / "problem.json", ["--weights", tmp_path / "weights", "--max-steps", 4, "--attempts", 3]
+    code, out, _ = call("solve", path, "--json", *flags)
+    found = json.loads(out)
+    assert (code, found["status"], found["valid"], found["attempts"]) == (1, "ambiguous", False, 3)
+    assert "several solutions" in found["message"]
+    assert "answer" in found
+    assert call("solve", path, *flags)[1].startswith("ambiguous: the problem has several solutions")

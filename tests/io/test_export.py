@@ -16,7 +16,7 @@ from rrn.errors import needs_extra
 from rrn.io.export import run_program, start_program, step_program, write_onnx
 from rrn.tasks.sudoku import export as sudoku_export
 from rrn.tasks.sudoku.exact import generate
-from rrn.tasks.sudoku.model import what_givens_say
+from rrn.tasks.sudoku.model import candidates_of
 from rrn.tasks.weights import from_pretrained
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -86,14 +86,14 @@ def test_sudoku_in_onnx_is_sudoku_in_torch(tmp_path: Path) -> None:
     torch.testing.assert_close(found, outputs.view(2, 4, 81, 9), **TOLERANCE)
 
     write_onnx(sudoku_export.step_program(network), tmp_path / "step.onnx")
-    still_open = what_givens_say(puzzles)[1]  # the program has a row for every candidate
-    parts = [torch.zeros(4, 729, part.shape[1]).masked_scatter(still_open[..., None], part) for part in state.parts()]
+    open_ = candidates_of(puzzles)[1]  # the program has a row for every candidate
+    parts = [torch.zeros(4, 729, part.shape[1]).masked_scatter(open_[..., None], part) for part in state.parts()]
     with torch.inference_mode():
         outputs, after = network({"puzzle": puzzles}, steps=1, state=state)
     found_outputs, *found_state = run_onnx(tmp_path / "step.onnx", puzzles, *parts)
     torch.testing.assert_close(found_outputs, outputs.view(4, 81, 9), **TOLERANCE)
     for mine, theirs in zip(found_state, after.parts(), strict=True):
-        torch.testing.assert_close(mine[still_open], theirs, **TOLERANCE)
+        torch.testing.assert_close(mine[open_], theirs, **TOLERANCE)
     _solves_without_torch(tmp_path / "step.onnx", tmp_path)
 
 

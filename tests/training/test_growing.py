@@ -66,7 +66,7 @@ def candidate_networks(*widths: tuple[int, int, int]) -> list[CandidateSudoku]:
     settings = [replace(preset, hidden=h, message_width=m, layer_width=w) for h, m, w in widths]
     networks = [CandidateSudoku(setting) for setting in settings]
     for network in networks:
-        network.treat_alike()
+        network.tie_weights()
     return networks
 
 

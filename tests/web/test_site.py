@@ -21,7 +21,7 @@ from rrn.tasks.babi.presets import ASKED
 from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import grid_to_line
-from rrn.tasks.sudoku.heard import heard
+from rrn.tasks.sudoku.influence import heard
 from rrn.tasks.sudoku.predict import solve
 from rrn.tasks.weights import from_pretrained
 from rrn.web import site as building

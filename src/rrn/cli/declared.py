@@ -1,19 +1,18 @@
-"""rrn solve problem.json: a problem of constraints that a file declares."""
+"""rrn solve problem.json: solve a declared problem."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
-from rrn.cli.grids import WRONG
 from rrn.cli.options import print_json
+from rrn.cli.puzzles import WRONG
 from rrn.constraints import Problem, Solver
 from rrn.constraints.files import SOLVER, read_problem
-from rrn.constraints.search import why_not
-from rrn.constraints.solving import STARTS
+from rrn.constraints.solve import ATTEMPTS
 from rrn.errors import InputError, counted
-from rrn.tasks.evaluation import restarts_of
+from rrn.inference.result import Status
 
 if TYPE_CHECKING:
     from rrn.cli.solve import Options
@@ -21,34 +20,34 @@ if TYPE_CHECKING:
 
 def solve_declared(options: "Options") -> int:
     if options.device not in ("auto", "cpu"):
-        raise InputError(f"--device {options.device}: problems of constraints are solved on the CPU")
+        raise InputError(f"--device {options.device}: declared problems are solved on the CPU; use --device cpu")
     problem = read_problem(options.puzzle)
+    attempts = options.attempts or ATTEMPTS
     solver = _solver(options.weights, problem)
-    starts = 1 + restarts_of(options.restarts, options.starts, STARTS - 1)
-    found = solver.solve(problem, max_steps=options.max_steps, starts=starts, seed=options.seed)
-    valid, steps, tried = bool(found.valid[0]), int(found.steps[0]), int(found.starts[0])
-    reason, status = None, "solved"
-    if not valid:
-        count = problem.count_solutions()
-        reason, status = why_not("the problem", count), "not solved" if count else "no solution"
+    result = solver.solve(problem, max_steps=options.max_steps, attempts=attempts, seed=options.seed)[0]
     if options.json:
-        answer = {"solution" if valid else "answer": found.answers[0]} if status != "no solution" else {}
-        print_json({"status": status, **answer, "valid": valid, "steps": steps, "starts": tried, "reason": reason})
-        return 0 if valid else 1
+        fields: dict[str, Any] = {"status": result.status}
+        if result.status is not Status.IMPOSSIBLE:
+            fields["solution" if result.solved else "answer"] = result.answers
+        fields |= {"valid": result.solved, "steps": result.steps, "attempts": result.attempts}
+        print_json(fields | {"message": result.message or None})
+        return 0 if result.solved else 1
     console = Console(highlight=False)
-    if valid and not options.quiet:
-        console.print(Text("\n".join(map(str, found.answers[0]))), soft_wrap=True)
-    if valid:
-        after = f"of start {tried}" if tried > 1 else "from the first start"
-        said = Text.assemble(("solved", "bold green"), f" in {counted(steps, 'step')} {after}; it breaks no rule")
+    if result.solved and not options.quiet:
+        console.print(Text("\n".join(map(str, result.answers))), soft_wrap=True)
+    if result.status is Status.SOLVED:
+        which = f"attempt {result.attempts}" if result.attempts > 1 else "the first attempt"
+        verdict = f" in {counted(result.steps, 'step')} of {which}; the answer breaks no rule"
+    elif result.status is Status.UNSOLVED:
+        verdict = f": {counted(result.attempts, 'attempt')} of {options.max_steps} steps; {result.message}"
     else:
-        said = Text.assemble((status, WRONG), f": {counted(tried, 'start')} of {options.max_steps} steps; {reason}")
-    console.print(said, soft_wrap=True)
-    return 0 if valid else 1
+        verdict = f": {result.message}"
+    console.print(Text.assemble((result.status, "bold green" if result.solved else WRONG), verdict), soft_wrap=True)
+    return 0 if result.solved else 1
 
 
 def _solver(weights: str, problem: Problem) -> Solver:
-    """The solver of a folder that `Solver.save` wrote, or a network for Sudoku, if it knows the problem's kinds."""
+    """The solver of a folder that `Solver.save` wrote, or a network for Sudoku, if it has the problem's group types."""
     if (Path(weights) / SOLVER).is_file():
         solver = Solver.load(weights)
     else:
@@ -56,9 +55,10 @@ def _solver(weights: str, problem: Problem) -> Solver:
 
         solver = sudoku_solver(weights)
     try:
-        problem.constraints.as_kinds(solver.kinds)
+        problem.constraints.for_network(solver.group_types)
     except InputError as error:
         raise InputError(
-            f"--weights {weights}: {error}. Train a network for these kinds (docs/constraints.md) and give its folder"
+            f"--weights {weights}: {error}. Train a network for these group types (docs/constraints.md) and give its "
+            "folder"
         ) from error
     return solver

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from rrn.cli.grids import DECIDED, beside, decided_cells, framed, plain_if_needed
 from rrn.cli.options import parse
+from rrn.cli.puzzles import DECIDED, beside, decided_cells, framed, plain_if_needed
 from rrn.errors import DISTRIBUTION, command, counted
 from rrn.tasks.accuracy import ACCURACY
 from rrn.tasks.sudoku.examples import EXAMPLES
@@ -86,9 +86,8 @@ def _sudoku(gif: Path | None) -> Act:
     from rrn.tasks.sudoku.predict import solve
 
     puzzle = parse_puzzle(PUZZLE)
-    solved = solve(puzzle[None], trace=True)
-    assert solved.probabilities is not None
-    steps, valid = solved.probabilities[: solved.steps[0], 0], bool(solved.valid[0])
+    result = solve(puzzle[None], record=True)[0]
+    steps, valid = result.record, result.solved
 
     def act(stage: Stage) -> bool:
         stage.print(
@@ -99,8 +98,8 @@ def _sudoku(gif: Path | None) -> Act:
             )
         )
         frames = [_grid(puzzle, steps[t - 1] if t else None, t, len(steps)) for t in range(len(steps) + 1)]
-        end = _grid(puzzle, np.eye(9)[solved.grids[0] - 1], len(steps), len(steps))
-        verdict = f"solved in {counted(len(steps), 'step')}" if valid else "not solved"
+        end = _grid(puzzle, np.eye(9)[result.answers - 1], len(steps), len(steps))
+        verdict = f"solved in {counted(len(steps), 'step')}" if valid else "unsolved"
         stage.play(
             [*frames, Text.assemble(end, "\n", (verdict, "bold green" if valid else "bold red"))], SUDOKU_SECONDS
         )
@@ -110,7 +109,7 @@ def _sudoku(gif: Path | None) -> Act:
         if gif:
             from rrn.tasks.sudoku.figures import draw_gif
 
-            draw_gif(gif, puzzle, steps, start=int(solved.starts[0]) if valid else None)
+            draw_gif(gif, puzzle, steps, attempt=result.attempts if valid else None)
             stage.print(Text(f"drawn: {gif}"))
         return valid
 

@@ -1,4 +1,4 @@
-"""The puzzles of an input as a stream: read ahead, checked, handed out in batches."""
+"""Sudokus on the command line: read from any input as a stream, and drawn on a terminal."""
 
 import itertools
 import queue
@@ -7,44 +7,46 @@ import threading
 from collections.abc import Iterable
 
 import numpy as np
+from rich.console import Console
+from rich.text import Text
 
 from rrn.errors import InputError
-from rrn.tasks.sudoku.grid import box_of, breaks_a_rule, describe_clash, line_to_grid
+from rrn.tasks.sudoku.grid import SYMBOLS, box_of, breaks_a_rule, clashes, describe_clash, line_to_grid
 from rrn.tasks.sudoku.text import Entry, entries
 
 WAITING = 2048
-"""Puzzles that are read ahead."""
+"""Puzzles that are read ahead of the solver."""
 
 
 class Reader:
-    """The puzzles of an input, read ahead by a thread of its own, so that a slow input is solved as it comes.
+    """The puzzles of an input, read ahead by a thread, so that a slow input is solved while it is read.
 
-    A ``patient`` one waits until a batch is full, so that batches, and with them the noise of restarts, do not depend
-    on how fast the input is.
+    With ``full_batches`` it waits until a batch is full, so that batches, and with them the noise of further attempts,
+    do not depend on the speed of the input.
     """
 
-    def __init__(self, name: str, lines: Iterable[str], skip_bad: bool, patient: bool) -> None:
-        self.name, self.skip_bad, self.patient = name, skip_bad, patient
+    def __init__(self, name: str, lines: Iterable[str], skip_bad: bool, full_batches: bool) -> None:
+        self.name, self.skip_bad, self.full_batches = name, skip_bad, full_batches
         self.error: InputError | None = None
-        """What ended the reading, to be raised once all before it is solved."""
+        """The error that ended the reading; raised after everything before it is solved."""
         self._found: queue.Queue[Entry | Exception | None] = queue.Queue(WAITING)
         self._ready: list[np.ndarray] = []
         self._over = False
         threading.Thread(target=self._read, args=(lines,), daemon=True).start()
-        self._fill(1, patient=True)
+        self._fill(1, wait=True)
         if not self._ready:
             raise self.error or InputError(f"{name}: no usable puzzle in it")
 
-    def alone(self) -> bool:
-        """Whether the input is one puzzle and nothing else; waits until that is known."""
-        self._fill(2, patient=True)
+    def is_single(self) -> bool:
+        """Whether the input is exactly one puzzle; waits until that is known."""
+        self._fill(2, wait=True)
         if self.error and len(self._ready) == 1:
             raise self.error
         return len(self._ready) == 1
 
     def batch(self, most: int) -> list[np.ndarray]:
         """The next puzzles, ``most`` at most; empty at the end."""
-        self._fill(most, self.patient)
+        self._fill(most, self.full_batches)
         taken, self._ready = self._ready[:most], self._ready[most:]
         return taken
 
@@ -56,9 +58,9 @@ class Reader:
         except Exception as error:
             self._found.put(error)
 
-    def _fill(self, most: int, patient: bool) -> None:
-        """Have ``most`` puzzles ready, or all there are; if not patient, those that wait, but one at least."""
-        while len(self._ready) < most and not self._over and (patient or not self._ready):
+    def _fill(self, most: int, wait: bool) -> None:
+        """Have ``most`` puzzles ready, or all there are; without ``wait`` only those read so far, at least one."""
+        while len(self._ready) < most and not self._over and (wait or not self._ready):
             taken: list[Entry] = []
             while len(self._ready) + len(taken) < most and not self._over:
                 try:
@@ -73,20 +75,20 @@ class Reader:
             self._check(taken)
 
     def _check(self, taken: list[Entry]) -> None:
-        """Keep the good ones; the first bad one is left out and named, or ends the reading."""
+        """Add the valid puzzles; the first invalid one is skipped and named, or ends the reading."""
         for cells, some in itertools.groupby(taken, key=lambda entry: len(entry.puzzle)):
             group = list(some)
             grids = np.stack([line_to_grid(entry.puzzle) for entry in group])
             clashing = breaks_a_rule(grids, box_of(cells)) if cells else np.ones(len(group), bool)
-            for entry, grid, clashes in zip(group, grids, clashing, strict=True):
-                if not clashes:
+            for entry, grid, bad in zip(group, grids, clashing, strict=True):
+                if not bad:
                     self._ready.append(grid)
                     continue
                 wrong = entry.wrong or f"two equal givens clash: {describe_clash(grid, box_of(cells))}"
                 if not self.skip_bad:
                     self._over, self.error = True, InputError(f"{entry.place(self.name)}: {wrong}")
                     return
-                print(f"left out: {entry.place(self.name)}: {wrong}", file=sys.stderr)
+                print(f"skipped: {entry.place(self.name)}: {wrong}", file=sys.stderr)
 
 
 def _as_input_error(name: str, error: Exception | None) -> InputError | None:
@@ -95,3 +97,80 @@ def _as_input_error(name: str, error: Exception | None) -> InputError | None:
     if isinstance(error, UnicodeDecodeError):
         return InputError(f"{name}: not text ({error})")
     raise error
+
+
+DECIDED = 0.5
+"""A digit counts as decided from this probability on."""
+GIVEN, FOUND, WRONG, NEW, UNSURE = "bold", "cyan", "bold red", "bold green", "dim"
+
+
+def framed(
+    puzzle: np.ndarray, grid: np.ndarray, wrong: np.ndarray | None = None, sure: np.ndarray | None = None
+) -> Text:
+    """A grid with lines between its boxes; cells that are ``wrong`` are marked with ``!``, unsure ones are dim."""
+    high, wide = box_of(len(grid))
+    size = high * wide
+    bars = ["─" * (3 * wide)] * high
+    text = Text("┌" + "┬".join(bars) + "┐\n")
+    for cell, digit in enumerate(grid):
+        row, column = divmod(cell, size)
+        if column % wide == 0:
+            text.append("│")
+        bad = wrong is not None and bool(wrong[cell])
+        style = WRONG if bad else GIVEN if puzzle[cell] else FOUND
+        if sure is not None and not sure[cell] and not puzzle[cell]:
+            style = UNSURE
+        text.append(f" {SYMBOLS[digit - 1] if digit else '·'}{'!' if bad else ' '}", style if digit else UNSURE)
+        if column == size - 1:
+            text.append("│\n")
+            if row % high == high - 1 and row < size - 1:
+                text.append("├" + "┼".join(bars) + "┤\n")
+    return text.append("└" + "┴".join(bars) + "┘")
+
+
+def small(puzzle: np.ndarray, grid: np.ndarray, before: np.ndarray) -> Text:
+    """A grid in few columns; digits that differ from ``before`` are highlighted."""
+    high, wide = box_of(len(grid))
+    size, text = high * wide, Text()
+    for cell, digit in enumerate(grid):
+        row, column = divmod(cell, size)
+        style = GIVEN if puzzle[cell] else NEW if digit != before[cell] else FOUND
+        text.append(SYMBOLS[digit - 1] if digit else "·", style if digit else UNSURE)
+        if column < size - 1:
+            text.append(" │ " if column % wide == wide - 1 else " ")
+        elif row < size - 1:
+            text.append("\n")
+            if row % high == high - 1:
+                bars = [2 * wide] + [2 * wide + 1] * (high - 2) + [2 * wide]
+                text.append("┼".join("─" * bar for bar in bars) + "\n")
+    return text
+
+
+def beside(left: Text, right: Text) -> Text:
+    """Two texts of as many lines, side by side."""
+    pairs = zip(left.split("\n"), right.split("\n"), strict=True)
+    return Text("\n").join(Text.assemble(a, "   ", b) for a, b in pairs)
+
+
+def wrong_cells(puzzle: np.ndarray, answer: np.ndarray) -> np.ndarray:
+    """Cells that clash, and givens that were not kept: (cells,)."""
+    return clashes(answer, box_of(len(answer)))[0] | ((puzzle > 0) & (puzzle != answer))
+
+
+def decided_cells(puzzle: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """The grid after every step, (steps, cells), with 0 where no digit is decided; the last is the answer.
+
+    ``steps`` are the probabilities of every digit in every cell after every step: (steps, cells, digits).
+    """
+    grids = np.where(steps.max(-1) >= DECIDED, steps.argmax(-1) + 1, 0)
+    grids[-1] = steps[-1].argmax(-1) + 1
+    grids[:-1] = np.where(puzzle > 0, puzzle, grids[:-1])
+    return grids.astype(np.uint8)
+
+
+def plain_if_needed(console: Console, text: Text) -> Text:
+    """The text with ASCII characters only, if the terminal needs that."""
+    if not console.options.ascii_only:
+        return text
+    plain = str.maketrans("┌┬┐├┼┤└┴┘─│·…→█░–", "+++++++++-|..>#.-")
+    return Text(text.plain.translate(plain))

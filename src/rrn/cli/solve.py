@@ -1,5 +1,6 @@
-"""rrn solve PUZZLE: solve Sudokus with a network, one result per line as soon as it is known, and watch it do so."""
+"""rrn solve PUZZLE: solve Sudokus with a network, and print one result per line as soon as it is known."""
 
+import itertools
 import json
 import signal
 import sys
@@ -7,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,10 +20,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from rrn.cli.grids import (
+from rrn.cli.options import parse, print_json
+from rrn.cli.puzzles import (
     FOUND,
     GIVEN,
     WRONG,
+    Reader,
     beside,
     decided_cells,
     framed,
@@ -30,13 +33,10 @@ from rrn.cli.grids import (
     small,
     wrong_cells,
 )
-from rrn.cli.options import parse, print_json
-from rrn.cli.puzzles import Reader
 from rrn.errors import InputError, counted
 from rrn.io.files import lines_of
-from rrn.tasks.evaluation import restarts_of
 from rrn.tasks.sudoku.examples import EXAMPLES
-from rrn.tasks.sudoku.grid import SYMBOLS, grid_to_line
+from rrn.tasks.sudoku.grid import BOXES, SYMBOLS, grid_to_line
 from rrn.tasks.sudoku.presets import STRONGEST
 from rrn.tasks.sudoku.text import cells_of
 from rrn.training.presets import Range, Seed, Steps
@@ -44,14 +44,14 @@ from rrn.training.presets import Range, Seed, Steps
 if TYPE_CHECKING:
     from torch import nn
 
-    from rrn.constraints.outcome import Outcome
+    from rrn.inference.result import Result
 
 FIRST_BATCH, BATCH = 32, 512
-"""Puzzles solved together: few at first, so that there is something to see."""
+"""Puzzles solved together: few at first, so that the first results appear soon."""
 HEAD = 1 << 16
-"""Bytes of a JSON file that are looked at to see what it is."""
-TOLD_EVERY = 15.0
-"""Seconds between lines about progress where standard error is no terminal."""
+"""Bytes of a JSON file that are read to detect a declared problem."""
+PROGRESS_EVERY = 15.0
+"""Seconds between progress lines where standard error is no terminal."""
 ABOUT = f"""Solve Sudokus with the network: steps of message passing until the grid is filled and breaks no rule.
 
   rrn solve {EXAMPLES[0]} --trace
@@ -62,7 +62,7 @@ ABOUT = f"""Solve Sudokus with the network: steps of message passing until the g
 
   rrn solve problem.json --weights folder
 
-Exits with 1 if a puzzle is not solved. What is solved is written at once, and kept if you interrupt."""
+Exits with 1 if a puzzle is not solved. Results are written at once, so an interrupt loses none."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +70,16 @@ class Options:
     puzzle: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PUZZLE|FILE|-")] = ""
     """81 characters with 0, . or _ for empty cells, or nine rows of nine; 4 × 4, 6 × 6 and 16 × 16 likewise; or a file
     of any number of these (text, CSV, JSON, .sdk, plain or gzip); or - for standard input. Unset: standard input, or an
-    example on a terminal. A .json file with "candidates" is a problem of constraints (docs/constraints.md)."""
+    example on a terminal. A .json file with "candidates" is a declared problem (docs/constraints.md)."""
     max_steps: Steps = 128
-    """Steps of message passing before a start counts as failed."""
-    restarts: Annotated[int, Range(least=0, most=10_000)] | None = None
-    """Starts from a noisy state for puzzles that the first, clean start did not solve. Unset: 8."""
-    starts: Annotated[int, Range(least=1, most=10_001)] | None = None
-    """The same, counted with the clean start: --starts 9 is --restarts 8."""
+    """Message-passing steps of one attempt."""
+    attempts: Annotated[int, Range(least=1, most=10_000)] | None = None
+    """Attempts per puzzle; all but the first add noise. Unset: 9, of a declared problem 8."""
     seed: Seed = 0
     """Seed of the noise."""
     weights: str = "sudoku"
     """A folder of weights, shipped weights by name, or a hub id. What sudoku does not solve goes to
-    sudoku-hard, which guesses; others stand alone."""
+    sudoku-hard, which searches; other weights have no fallback."""
     device: str = "auto"
     """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     trace: bool = False
@@ -91,40 +89,40 @@ class Options:
     png: Path | None = None
     """One puzzle: draw a few of the steps side by side."""
     skip_bad: bool = False
-    """Leave out, and name, what is not a puzzle. Otherwise the first of these ends the run."""
+    """Skip and name invalid puzzles. Otherwise the first of them ends the run."""
     quiet: bool = False
-    """Print the last line only: what was solved."""
+    """Print only the last line, the summary."""
     json: bool = False
     """Print one JSON object per puzzle, a line each, and nothing else."""
 
 
 @dataclass
 class Tally:
-    """What has been solved so far."""
+    """Counts of what has been solved so far."""
 
     count: int = 0
     solved: int = 0
     first: int = 0
-    """Of them, from the first start."""
+    """Of them, in the first attempt."""
     ran: int = 0
     steps: int = 0
-    """Steps of all that the network solved, and how many these are."""
+    """Steps of all puzzles that the network solved, and their number."""
     share: float | None = None
-    """Of the input that has been read, where that is known."""
+    """Share of the input that has been read, where known."""
     started: float = field(default_factory=time.monotonic)
 
-    def add(self, result: "Outcome") -> None:
+    def add(self, result: "Result") -> None:
         self.count += 1
-        self.solved += result.valid
-        self.first += result.valid and result.starts <= 1
-        if result.valid and result.starts:
+        self.solved += result.solved
+        self.first += result.solved and result.attempts <= 1
+        if result.solved and result.attempts:
             self.ran, self.steps = self.ran + 1, self.steps + result.steps
 
     def read(self, share: float) -> None:
         self.share = share
 
     def summary(self) -> str:
-        parts = [f"{self.solved:,} of {self.count:,} solved, {self.first:,} of them from the first start"]
+        parts = [f"{self.solved:,} of {self.count:,} solved, {self.first:,} of them in the first attempt"]
         if self.ran:
             parts.append(f"{self.steps / self.ran:.1f} steps on average")
         return "; ".join([*parts, f"{time.monotonic() - self.started:.1f} s"])
@@ -138,12 +136,12 @@ class Tally:
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn solve", ABOUT)
     flags = {"--trace": options.trace, "--gif": options.gif, "--png": options.png}
-    watched = [flag for flag, wanted in flags.items() if wanted]
+    drawn = [flag for flag, wanted in flags.items() if wanted]
     if _is_declared(options.puzzle):
         from rrn.cli.declared import solve_declared
 
-        if watched:
-            raise InputError(f"{watched[0]}: shows Sudokus, but {options.puzzle} is a problem of constraints")
+        if drawn:
+            raise InputError(f"{drawn[0]}: shows Sudokus, but {options.puzzle} is a declared problem")
         return solve_declared(options)
     if options.gif or options.png:
         from rrn.viewing.plots import check_drawing
@@ -152,18 +150,18 @@ def main(arguments: list[str]) -> int:
         check_drawing(options.png, ".png")
     tally = Tally()
     reader = _reader(options, tally)
-    alone = reader.alone() if watched or not options.json else False
-    if watched and not alone:
-        raise InputError(f"{watched[0]}: shows one puzzle, but these are more; give it one")
+    single = reader.is_single() if drawn or not options.json else False
+    if drawn and not single:
+        raise InputError(f"{drawn[0]}: shows one puzzle, but the input has more; give one puzzle")
     network = _load(options.weights, options.device)
-    if alone:
-        (result,) = _work_out(network, reader.batch(1), options, trace=bool(watched))
+    if single:
+        result = _solve(network, reader.batch(1), options, record=bool(drawn))[0]
         return _show_one(result, options)
     try:
-        with _remembered_interrupts() as interrupts, _Progress(options, tally) as progress:
+        with _counted_interrupts() as interrupts, _Progress(options, tally) as progress:
             size = FIRST_BATCH
             while batch := reader.batch(size):
-                _write(_work_out(network, batch, options), options, tally)
+                _write(_solve(network, batch, options), options, tally)
                 progress.show()
                 size = BATCH
                 if interrupts:
@@ -183,23 +181,23 @@ def main(arguments: list[str]) -> int:
 def _reader(options: Options, tally: Tally) -> Reader:
     given = options.puzzle
     if not given and sys.stdin.isatty():
-        print("an example; 'rrn solve --help' says how to give a puzzle of your own\n", file=sys.stderr)
+        print("an example; 'rrn solve --help' shows how to give a puzzle\n", file=sys.stderr)
         given = EXAMPLES[0]
     if given in ("", "-"):
-        return Reader("standard input", sys.stdin, options.skip_bad, patient=False)
+        return Reader("standard input", sys.stdin, options.skip_bad, full_batches=False)
     try:
         is_file = Path(given).is_file()
     except OSError:  # too long for a name
         is_file = False
     if is_file:
-        return Reader(given, lines_of(given, tally.read), options.skip_bad, patient=True)
+        return Reader(given, lines_of(given, tally.read), options.skip_bad, full_batches=True)
     if len(given) < 60 and given[0] not in "[{" and set(cells_of(given).upper()) - set("0" + SYMBOLS):
         raise InputError(f"{given}: neither a file nor a puzzle (81 characters with 0, . or _ for empty cells)")
-    return Reader("puzzle", given.split("\n"), options.skip_bad, patient=True)
+    return Reader("puzzle", given.split("\n"), options.skip_bad, full_batches=True)
 
 
 def _is_declared(given: str) -> bool:
-    """Whether it is the file of a problem of constraints; rrn.constraints itself takes seconds to import."""
+    """Whether it is the file of a declared problem. Imports nothing slow."""
     if not given.endswith(".json"):
         return False
     try:
@@ -218,44 +216,54 @@ def _load(weights: str, device: str) -> "nn.Module":
     return host(from_pretrained(weights, task="sudoku"), find_device(device))
 
 
-def _work_out(
-    network: "nn.Module", puzzles: list[np.ndarray], options: Options, trace: bool = False
-) -> "list[Outcome]":
-    from rrn.tasks.sudoku.outcome import work_out
-    from rrn.tasks.sudoku.predict import RESTARTS
+def _solve(network: "nn.Module", puzzles: list[np.ndarray], options: Options, record: bool = False) -> "Result":
+    """The results of puzzles, which may be of several sizes, in their order."""
+    from rrn.inference.result import Result
+    from rrn.tasks.sudoku.predict import ATTEMPTS, solve
 
-    return work_out(
-        puzzles,
-        network,
-        max_steps=options.max_steps,
-        restarts=restarts_of(options.restarts, options.starts, RESTARTS),
-        seed=options.seed,
-        trace=trace,
-        stronger=partial(_load, STRONGEST, options.device) if options.weights == Options.weights else None,
-    )
+    parts = [
+        solve(
+            np.stack(list(some)),
+            box=BOXES[cells],
+            network=network,
+            max_steps=options.max_steps,
+            attempts=options.attempts or ATTEMPTS,
+            seed=options.seed,
+            record=record,
+            fallback=partial(_load, STRONGEST, options.device) if options.weights == Options.weights else None,
+        )
+        for cells, some in itertools.groupby(puzzles, key=len)
+    ]
+    return parts[0] if len(parts) == 1 else Result.concatenate([_with_rows(part) for part in parts])
 
 
-def _show_one(result: "Outcome", options: Options) -> int:
-    if result.chances is not None:
+def _with_rows(result: "Result") -> "Result":
+    """The result with lists of grids, which may be of different sizes."""
+    details = {name: list(values) for name, values in result.details.items()}
+    return replace(result, answers=list(result.answers), details=details)
+
+
+def _show_one(result: "Result", options: Options) -> int:
+    if result.record is not None:
         _draw(options, result)
     if options.json:
         print_json(_record(result, options.trace))
     else:
         console = Console(highlight=False)
-        if options.trace and result.chances is not None:
-            show_trace(console, result.problem, result.chances)
+        if options.trace and result.record is not None:
+            show_trace(console, result.details["puzzles"], result.record)
         if not options.quiet:
             show_grid(console, result)
         console.print(verdict(result, options.max_steps), soft_wrap=True)
-    return 0 if result.valid else 1
+    return 0 if result.solved else 1
 
 
-def show_grid(console: Console, result: "Outcome") -> None:
-    """The puzzle and, beside it, the answer; what clashes in it is marked. Alone where there is no other."""
-    shown = framed(result.problem, result.problem)
-    if result.status in ("solved", "not solved"):
-        wrong = wrong_cells(result.problem, result.answer)
-        shown = beside(shown, framed(result.problem, result.answer, wrong))
+def show_grid(console: Console, result: "Result") -> None:
+    """The puzzle and, beside it, the answer with clashing cells marked."""
+    shown = framed(result.details["puzzles"], result.details["puzzles"])
+    if result.status in ("solved", "unsolved", "ambiguous"):
+        wrong = wrong_cells(result.details["puzzles"], result.answers)
+        shown = beside(shown, framed(result.details["puzzles"], result.answers, wrong))
     console.print(plain_if_needed(console, shown), soft_wrap=True)
 
 
@@ -272,54 +280,56 @@ def show_trace(console: Console, puzzle: np.ndarray, steps: np.ndarray) -> None:
     console.print(Columns([plain_if_needed(console, grid) for grid in shown], padding=(1, 4)))
 
 
-def verdict(result: "Outcome", max_steps: int) -> Text:
-    """What became of a puzzle, and what it took."""
+def verdict(result: "Result", max_steps: int) -> Text:
+    """The status of a puzzle, with steps and attempts."""
     if result.status == "solved":
-        failed = result.starts - 1
-        after = f"of start {failed + 1}, after {counted(failed, 'failed start')}" if failed else "from the first start"
+        after = f"of attempt {result.attempts}" if result.attempts > 1 else "of the first attempt"
         took = f" in {counted(result.steps, 'step')} {after}; confidence {result.confidence:.1%}"
         return Text.assemble(("solved", "bold green"), took)
     if result.status == "already solved":
-        return Text.assemble(("already solved", "bold green"), f": {result.reason}")
-    if result.status == "no solution":
-        return Text.assemble(("no solution", WRONG), f": {result.reason}")
-    wrong = int(wrong_cells(result.problem, result.answer).sum())
-    tried = f": {counted(result.starts, 'start')} of {counted(max_steps, 'step')}; confidence {result.confidence:.1%}\n"
-    return Text.assemble(("not solved", WRONG), tried, f"the {wrong} cells marked ! break a rule; {result.reason}")
+        return Text.assemble(("already solved", "bold green"), f": {result.message}")
+    if result.status == "impossible":
+        return Text.assemble(("impossible", WRONG), f": {result.message}")
+    wrong = int(wrong_cells(result.details["puzzles"], result.answers).sum())
+    tried = f": {counted(result.attempts, 'attempt')} of {counted(max_steps, 'step')}; "
+    tried += f"confidence {result.confidence:.1%}\n"
+    return Text.assemble((result.status, WRONG), tried, f"the {wrong} cells marked ! break a rule; {result.message}")
 
 
-def _draw(options: Options, result: "Outcome") -> None:
+def _draw(options: Options, result: "Result") -> None:
     from rrn.tasks.sudoku.figures import draw_gif, draw_steps_png
 
-    assert result.chances is not None
-    if (options.gif or options.png) and len(result.problem) != 81:
+    assert result.record is not None
+    if (options.gif or options.png) and len(result.details["puzzles"]) != 81:
         raise InputError("--gif and --png draw Sudokus of 9 × 9; --trace shows any")
-    steps = len(result.chances)
-    start = result.starts if result.valid else None
+    steps = len(result.record)
+    attempt = result.attempts if result.solved else None
     if options.gif:
-        draw_gif(options.gif, result.problem, result.chances, start=start)
+        draw_gif(options.gif, result.details["puzzles"], result.record, attempt=attempt)
     if options.png:
-        draw_steps_png(options.png, result.problem, result.chances, {0, 1, (steps + 2) // 3, steps}, start=start)
+        draw_steps_png(
+            options.png, result.details["puzzles"], result.record, {0, 1, (steps + 2) // 3, steps}, attempt=attempt
+        )
     drawn = [str(path) for path in (options.gif, options.png) if path]
     if drawn:
         print(f"drawn: {', '.join(drawn)}", file=sys.stderr)
 
 
-def _record(result: "Outcome", trace: bool = False) -> dict[str, Any]:
-    found: dict[str, Any] = {"puzzle": grid_to_line(result.problem), "status": result.status}
-    if result.status != "no solution":
-        found["solution" if result.valid else "answer"] = grid_to_line(result.answer)
-    found |= {"valid": result.valid, "steps": result.steps, "starts": result.starts}
-    found["confidence"] = round(result.confidence, 4) if result.status != "no solution" else None
-    if result.reason:
-        found["reason"] = result.reason
-    if trace and result.chances is not None:
-        found["trace"] = [grid_to_line(grid) for grid in decided_cells(result.problem, result.chances)]
+def _record(result: "Result", trace: bool = False) -> dict[str, Any]:
+    found: dict[str, Any] = {"puzzle": grid_to_line(result.details["puzzles"]), "status": result.status}
+    if result.status != "impossible":
+        found["solution" if result.solved else "answer"] = grid_to_line(result.answers)
+    found |= {"valid": result.solved, "steps": result.steps, "attempts": result.attempts}
+    found["confidence"] = round(result.confidence, 4) if result.status != "impossible" else None
+    if result.message:
+        found["message"] = result.message
+    if trace and result.record is not None:
+        found["trace"] = [grid_to_line(grid) for grid in decided_cells(result.details["puzzles"], result.record)]
     return found
 
 
-def _write(results: "list[Outcome]", options: Options, tally: Tally) -> None:
-    """One line per result, written out whole before the next are begun."""
+def _write(results: "Result", options: Options, tally: Tally) -> None:
+    """One line per result, flushed before the next batch."""
     console = Console(highlight=False)
     with _uninterrupted():
         for result in results:
@@ -336,18 +346,18 @@ def _write(results: "list[Outcome]", options: Options, tally: Tally) -> None:
 
 
 @contextmanager
-def _remembered_interrupts() -> Iterator[list[int]]:
-    """Interrupts so far. Python drops one that comes while a destructor or a callback runs: it is still here."""
+def _counted_interrupts() -> Iterator[list[int]]:
+    """Interrupts so far. Python drops one that arrives in a destructor or a callback; this list keeps it."""
     interrupts: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
 
-    def hear(number: int, _: object) -> None:
+    def interrupt(number: int, _: object) -> None:
         interrupts.append(number)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, hear)
+    before = signal.signal(signal.SIGINT, interrupt)
     try:
         yield interrupts
     finally:
@@ -356,7 +366,7 @@ def _remembered_interrupts() -> Iterator[list[int]]:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """An interrupt waits until the block is done."""
+    """Delays an interrupt until the block is done."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -370,17 +380,17 @@ def _uninterrupted() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _line(number: int, result: "Outcome") -> Text:
-    """What became of a puzzle: the solution, or the puzzle and why there is none."""
-    line, starts = Text(f"{number:>6}  "), f"{counted(result.starts, 'start'):<8}"
-    if not result.valid:
+def _line(number: int, result: "Result") -> Text:
+    """The solution of a puzzle, or the puzzle and why there is none, in one line."""
+    line, tried = Text(f"{number:>6}  "), f"{counted(result.attempts, 'attempt'):<11}"
+    if not result.solved:
         line.append(f"{result.status:<14}", WRONG)
-        tried = f"           {starts}          " if result.status == "not solved" else " " * 29
-        return line.append(f"{tried}{grid_to_line(result.problem)}  {result.reason}")
+        shown = f"           {tried}          " if result.status != "impossible" else " " * 32
+        return line.append(f"{shown}{grid_to_line(result.details['puzzles'])}  {result.message}")
     line.append(f"{result.status:<14}", "green")
-    took = f"{counted(result.steps, 'step'):>9}  {starts}  {result.confidence:6.1%}  "
-    line.append(took if result.starts else " " * len(took))
-    for given, digit in zip(result.problem, grid_to_line(result.answer), strict=True):
+    took = f"{counted(result.steps, 'step'):>9}  {tried}  {result.confidence:6.1%}  "
+    line.append(took if result.attempts else " " * len(took))
+    for given, digit in zip(result.details["puzzles"], grid_to_line(result.answers), strict=True):
         line.append(digit, GIVEN if given else FOUND)
     return line
 
@@ -392,10 +402,10 @@ def _coloured(tally: Tally) -> Text:
 
 
 class _Progress:
-    """How far it is, on standard error: a bar on a terminal that shows nothing else, now and then a line elsewhere."""
+    """Progress on standard error: a bar on a terminal that shows nothing else, otherwise a line from time to time."""
 
     def __init__(self, options: Options, tally: Tally) -> None:
-        self.tally, self.told = tally, time.monotonic()
+        self.tally, self.printed = tally, time.monotonic()
         console = Console(stderr=True)
         self.lines = not console.is_terminal
         columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
@@ -413,6 +423,6 @@ class _Progress:
     def show(self) -> None:
         share = self.tally.share
         self.bar.update(self.task, description=self.tally.progress(), completed=share or 0, total=share and 1.0)
-        if self.lines and time.monotonic() - self.told > TOLD_EVERY:
-            self.told = time.monotonic()
+        if self.lines and time.monotonic() - self.printed > PROGRESS_EVERY:
+            self.printed = time.monotonic()
             print(f"rrn: {self.tally.progress()}", file=sys.stderr, flush=True)

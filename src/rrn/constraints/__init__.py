@@ -1,24 +1,20 @@
-"""Your own constraints: say which candidates there are and which groups of them have exactly one, or at most one, true
-member; make problems, train a network on them, and solve others with it. docs/constraints.md is the guide."""
+"""Declared constraints: candidates, and groups of them with exactly one or at most one true member.
+
+A declaration makes problems, trains a network on them, and solves others with it. docs/constraints.md is the guide.
+"""
 
 from typing import TYPE_CHECKING
 
 from rrn import _lazy_exports
 
 if TYPE_CHECKING:
-    from rrn.constraints.declaring import Constraints, Problem
-    from rrn.constraints.search import UNKNOWN
-    from rrn.constraints.solving import Solutions, Solver
+    from rrn.constraints.declare import Constraints
+    from rrn.constraints.exact import UNKNOWN
+    from rrn.constraints.problem import Problem
+    from rrn.constraints.solve import Solver
 
-__all__ = ["UNKNOWN", "Constraints", "Problem", "Solutions", "Solver"]
+__all__ = ["UNKNOWN", "Constraints", "Problem", "Solver"]
 
 __getattr__, __dir__ = _lazy_exports(
-    "rrn.constraints",
-    {
-        "Constraints": "declaring",
-        "Problem": "declaring",
-        "UNKNOWN": "search",
-        "Solutions": "solving",
-        "Solver": "solving",
-    },
+    "rrn.constraints", {"Constraints": "declare", "Problem": "problem", "UNKNOWN": "exact", "Solver": "solve"}
 )

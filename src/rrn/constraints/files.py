@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rrn.constraints.declaring import Constraints, Problem
-from rrn.constraints.solving import Solver, make_network
+from rrn.constraints.declare import FURTHER, Constraints
+from rrn.constraints.problem import Problem
+from rrn.constraints.solve import Solver
 from rrn.errors import InputError, blaming, quote, shorten
+from rrn.inference.candidates import make_network
 from rrn.io.files import read_bytes, write_json
 from rrn.io.pretrained import build_with_weights, save_network
 from rrn.nn.updates import SharedLayerUpdate
@@ -16,16 +18,18 @@ from rrn.nn.updates import SharedLayerUpdate
 SOLVER = "solver.json"
 MOST_BYTES = 64 << 20
 MOST_CANDIDATES = 1_000_000
+RENAMED = {"kinds": "group_types", "refutes": "detects_contradictions"}
+"""Names of settings in folders of earlier versions."""
 RULES = ("exactly_one", "at_most_one")
 FIELDS = ("candidates", *RULES, "given", "excluded")
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 
 Place = tuple[str | int, ...]
-"""Where something stands in a file: keys and positions, from the outside to the inside."""
+"""The path of a value in a file: keys and positions, from the outside to the inside."""
 
 
 def read_problem(path: str | Path) -> Problem:
-    """The problem of a JSON file. What is wrong with it is said with its line and name."""
+    """The problem in a JSON file. Errors name the line and the field."""
     with blaming(f"{path}: cannot be read"):
         text = read_bytes(Path(path), MOST_BYTES).decode()
     try:
@@ -33,9 +37,9 @@ def read_problem(path: str | Path) -> Problem:
     except json.JSONDecodeError as error:
         raise InputError(f"{path}: line {error.lineno}: not JSON ({error.msg})") from error
     except RecursionError as error:
-        raise InputError(f"{path}: lists within lists within lists …: not a problem") from error
+        raise InputError(f"{path}: nested too deeply to be a problem") from error
     except ValueError as error:  # Python reads no number of thousands of digits
-        raise InputError(f"{path}: a number in it is too long to be meant") from error
+        raise InputError(f"{path}: a number has too many digits") from error
     return _File(str(path), text).problem(value)
 
 
@@ -44,7 +48,7 @@ class _File:
         self.name, self.text = name, text
 
     def refuse(self, place: Place, why: str) -> NoReturn:
-        """With the line on which it stands, and its name: ``exactly_one, row, group 2``."""
+        """Raise an error with the line and the path of a value: ``exactly_one, row, group 2``."""
         lines: dict[Place, int] = {}
         for at, line in _places(self.text):
             lines.setdefault(at, line)
@@ -56,7 +60,7 @@ class _File:
         if not isinstance(value, dict):
             self.refuse((), "expected an object with candidates and groups")
         for at, line in _twice(self.text):
-            raise InputError(f"{self.name}: line {line}: {quote(str(at[-1]))} stands there twice")
+            raise InputError(f"{self.name}: line {line}: {quote(str(at[-1]))} is named twice")
         unknown = next((field for field in value if field not in (*FIELDS, "$schema")), None)
         if unknown is not None:
             self.refuse((unknown,), f"no such field; there are {', '.join(FIELDS)}")
@@ -72,16 +76,16 @@ class _File:
         else:
             known = set(self._names(value, ("candidates",), None, least=1))
         for rule in RULES:
-            self._check_kinds(value, rule, known)
+            self._check_types(value, rule, known)
         for field in ("given", "excluded"):
             if field in value:
                 self._names(value, (field,), known)
         shared = [name for name in value.get("excluded", []) if name in value.get("given", [])]
         if shared:
             self.refuse(("excluded", value["excluded"].index(shared[0])), f"{shared[0]!r} is given as well")
-        kinds = (value.get(rule) for rule in RULES)
+        types = (value.get(rule) for rule in RULES)
         try:
-            constraints = Constraints(names, *kinds)
+            constraints = Constraints(names, *types)
         except InputError as error:
             self.refuse(("candidates",), str(error))
         try:
@@ -89,20 +93,22 @@ class _File:
         except InputError as error:
             self.refuse(("given",), str(error).removeprefix("given: "))
 
-    def _check_kinds(self, value: dict[str, Any], rule: str, known: set[Any]) -> None:
-        kinds = value.get(rule, {})
-        if not isinstance(kinds, dict) or (rule in value and not kinds):
-            self.refuse((rule,), "expected an object: lists of groups by the name of their kind")
-        for kind, groups in kinds.items():
-            if rule == RULES[1] and kind in value.get(RULES[0], {}):
-                self.refuse((rule, kind), f"the kind is in {RULES[0]} as well")
+    def _check_types(self, value: dict[str, Any], rule: str, known: set[Any]) -> None:
+        types = value.get(rule, {})
+        if not isinstance(types, dict) or (rule in value and not types):
+            self.refuse((rule,), "expected an object: lists of groups by the name of their type")
+        for name, groups in types.items():
+            if rule == RULES[1] and name in value.get(RULES[0], {}):
+                self.refuse((rule, name), f"the type is also in {RULES[0]}")
+            if FURTHER.search(name):
+                self.refuse((rule, name), "names of group types must not end in a number sign and a number")
             if not isinstance(groups, list):
-                self.refuse((rule, kind), "expected a list of groups")
+                self.refuse((rule, name), "expected a list of groups")
             for number in range(len(groups)):
-                self._names(value, (rule, kind, number), known, least=1)
+                self._names(value, (rule, name, number), known, least=1)
 
     def _names(self, value: Any, place: Place, known: set[Any] | None, least: int = 0) -> list[Any]:
-        """The list at a place, if it is one of names, each once and each known."""
+        """The list at a path, if it is a list of distinct, known names."""
         for part in place:
             value = value[part]
         if not isinstance(value, list) or len(value) < least:
@@ -112,7 +118,7 @@ class _File:
             if not isinstance(name, str | int) or isinstance(name, bool):
                 self.refuse((*place, number), "expected names: text or whole numbers")
             if name in met:
-                self.refuse((*place, number), f"{name!r} stands there twice")
+                self.refuse((*place, number), f"{name!r} is named twice")
             if known is not None and name not in known:
                 self.refuse((*place, number), f"{shorten(name)!r} is no candidate")
             met.add(name)
@@ -120,7 +126,7 @@ class _File:
 
 
 def _places(text: str) -> Iterator[tuple[Place, int]]:
-    """Where everything stands in a text that is JSON, and its line; what an object names twice comes twice."""
+    """The path and the line of every value in a JSON text; a key that an object repeats comes twice."""
     line, end = 1, 0
     path: list[str | int] = []
     inside: list[str] = []
@@ -151,7 +157,7 @@ def _places(text: str) -> Iterator[tuple[Place, int]]:
 
 
 def _twice(text: str) -> Iterator[tuple[Place, int]]:
-    """What an object names twice: JSON would keep the last and say nothing."""
+    """Keys that an object repeats: JSON would silently keep the last value."""
     met: set[Place] = set()
     for place, line in _places(text):
         if place in met:
@@ -165,16 +171,18 @@ def save_solver(solver: Solver, folder: Path) -> None:
     save_network(solver.network, folder)
     sizes = {
         "hidden": update.hidden,
-        "message_width": solver.network.hidden // len(solver.kinds),
+        "message_width": solver.network.hidden // len(solver.group_types),
         "layer_width": update.first.shape[1],
     }
-    write_json(folder / SOLVER, {"kinds": list(solver.kinds), "refutes": solver.refutes, **sizes})
+    about = {"group_types": list(solver.group_types), "detects_contradictions": solver.detects_contradictions}
+    write_json(folder / SOLVER, about | sizes)
 
 
 def load_solver(folder: Path) -> Solver:
     path = folder / SOLVER
     with blaming(f"{path}: not the settings of a solver"):
-        settings = json.loads(read_bytes(path, MOST_BYTES))
-        kinds, refutes = [str(kind) for kind in settings.pop("kinds")], bool(settings.pop("refutes", False))
-    network = build_with_weights(lambda: make_network(len(kinds), **settings), folder)
-    return Solver(network, kinds, refutes)
+        settings = {RENAMED.get(name, name): value for name, value in json.loads(read_bytes(path, MOST_BYTES)).items()}
+        group_types = [str(name) for name in settings.pop("group_types")]
+        detects_contradictions = bool(settings.pop("detects_contradictions", False))
+    network = build_with_weights(lambda: make_network(len(group_types), **settings), folder)
+    return Solver(network, group_types, detects_contradictions)

@@ -7,11 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rrn.constraints.declaring import Problem
-from rrn.constraints.solving import Batch, Solver, enter, make_network, run
+from rrn.constraints.problem import Problem
+from rrn.constraints.solve import Solver, as_batch
 from rrn.errors import InputError
-from rrn.inference.places import NOISE, Places
+from rrn.inference.attempts import NOISE, Slots
+from rrn.inference.candidates import make_network, open_graph
 from rrn.network import RRN
+from rrn.nn.updates import State
 from rrn.training.curriculum import Easing
 from rrn.training.loop import Average
 
@@ -22,6 +24,36 @@ WINDOW = 0.3
 LOWER_BY, MEMORY = 0.005, 0.01
 """The most is lowered by so much per update: see `rrn.training.curriculum.Easing`."""
 AVERAGE = 0.998
+
+
+class TrainingBatch:
+    """Problems as one graph of their open candidates, with the true ones as targets.
+
+    Attributes:
+        sizes: (problems,) the number of open candidates of each.
+        target: (nodes,) bool; all false for a problem without an answer.
+    """
+
+    def __init__(self, problems: Sequence[Problem], group_types: tuple[str, ...]) -> None:
+        batch, counts = as_batch(problems, group_types)
+        self.graph, _ = open_graph(batch["open"], batch["member_of"], counts)
+        self.sizes, self.decides = batch["open"].sum(1), problems[0].constraints.decides
+        answers = [p.open & p.answer if p.answer is not None else np.zeros_like(p.open) for p in problems]
+        self.target = torch.from_numpy(np.concatenate([a[p.open] for a, p in zip(answers, problems, strict=True)]))
+        self.cells, self.cell = self.graph.rows()[:, 0].unique(return_inverse=True)
+
+    def run(self, network: RRN, steps: int, state: State) -> tuple[Tensor, State]:
+        """The logits of the nodes after each step, (steps, nodes), and the state after the last."""
+        outputs, state = network.run(state.h.new_ones(self.graph.num_nodes, 1), self.graph, steps=steps, state=state)
+        return outputs[..., 0], state
+
+    def choose(self, logits: Tensor) -> Tensor:
+        """The chosen candidates, (steps, nodes) bool."""
+        if not self.decides:
+            return logits > 0
+        cell = self.cell.expand_as(logits)
+        largest = logits.new_full((len(logits), len(self.cells)), float("-inf")).scatter_reduce(1, cell, logits, "amax")
+        return logits == largest.gather(1, cell)
 
 
 def fit(
@@ -82,24 +114,25 @@ def fit(
     drawn: list[Problem] = []
     problems: dict[int, Problem] = {}
     counter = itertools.count()
-    here: Places | None = None
+    here: Slots | None = None
     easing = Easing(extra, 0.0, LOWER_BY, MEMORY)
     for update in range(updates):
-        room = places - (0 if here is None else len(here.numbers))
+        room = places - (0 if here is None else len(here.problems))
         if room:
             numbers = [next(counter) for _ in range(room)]
             problems |= {number: _draw(make, drawn, pool, easing.most, wrong, rng) for number in numbers}
-            sizes, state = enter(network, [problems[number] for number in numbers])
-            new = Places.enter(torch.tensor(numbers, device="cpu"), sizes, state)
+            sizes = torch.tensor([int(problems[number].open.sum()) for number in numbers], device="cpu")
+            state = network.initial_state(next(network.parameters()).new_ones(int(sizes.sum()), 1))
+            new = Slots.enter(torch.tensor(numbers, device="cpu"), sizes, state)
             here = new if here is None else here.join(new)
         assert here is not None
         if noise:
             which = torch.from_numpy((rng.random(places) < NOISY).astype(np.float32))
-            here = here.noisy(network.update.add_noise, which * noise, generator)
-        batch = Batch([problems[number] for number in here.numbers.tolist()], tuple(kinds))
+            here = here.with_noise(network.update.add_noise, which * noise, generator)
+        batch = TrainingBatch([problems[number] for number in here.problems.tolist()], tuple(kinds))
         if wrong and not batch.decides:
             raise InputError("wrong: only for constraints whose first kind decides; see Constraints.decides")
-        logits, state = run(network, batch.graph, segment, here.state)
+        logits, state = batch.run(network, segment, here.state)
         loss = _loss(logits, batch, wrong > 0)
         optimizer.zero_grad()
         loss.backward()
@@ -107,15 +140,15 @@ def fit(
         optimizer.step()
         schedule.step()
         average.follow(network, update)
-        here = here.after(state.detach(), segment)
+        here = here.advance(state.detach(), segment)
         with torch.no_grad():
             right = _right(logits, batch, wrong > 0)
         over = (right[0] & right[-1]) | (here.age >= max_steps)
         if bool(over.any()):
             easing.leave(int(over.sum()), float(right[-1][over].float().mean()))
-            for number in here.numbers[over].tolist():
+            for number in here.problems[over].tolist():
                 del problems[number]
-            here = here.leave(over)
+            here = here.release(over)
         easing.lower()
         progress(update + 1, easing.most, easing.solved_share)
     assert isinstance(average.network, RRN)
@@ -139,21 +172,21 @@ def _draw(
             if problem.answer is None:
                 raise InputError("make: returned a problem without an answer; give problem(…, answer=…), or use dig")
             drawn += [problem] if pool else []
-        easier = problem.with_more(rng.uniform(max(0.0, extra - WINDOW), extra), rng) if extra else problem
+        easier = problem.with_more_givens(rng.uniform(max(0.0, extra - WINDOW), extra), rng) if extra else problem
         if wrong and rng.random() < wrong:
-            easier = easier.with_wrong(rng)
-        if easier.still_open.any():
+            easier = easier.with_contradiction(rng)
+        if easier.open.any():
             return easier
     raise InputError("make: 100 problems in a row had no open candidate")
 
 
-def _loss(logits: Tensor, batch: Batch, refutes: bool = False) -> Tensor:
+def _loss(logits: Tensor, batch: TrainingBatch, refutes: bool = False) -> Tensor:
     """(steps, nodes) → the mean over steps and over groups of the first kind, or nodes. One that ``refutes`` has the
     choice "none" in each group, whose logit is always zero; it is right where no candidate is true."""
     if not batch.decides:
         target = batch.target.to(logits).expand_as(logits)
         return torch.nn.functional.binary_cross_entropy_with_logits(logits, target)
-    groups, group = batch.graph.rows()[:, 0].unique(return_inverse=True)
+    groups, group = batch.cells, batch.cell
     lowest = logits.new_full((len(logits), len(groups)), 0.0 if refutes else float("-inf"))
     largest = lowest.scatter_reduce(1, group.expand_as(logits), logits.detach(), "amax")
     total = torch.zeros_like(largest).index_add(1, group, (logits - largest[:, group]).exp())
@@ -163,9 +196,9 @@ def _loss(logits: Tensor, batch: Batch, refutes: bool = False) -> Tensor:
     return (total.log() + largest - chosen).mean()
 
 
-def _right(logits: Tensor, batch: Batch, refutes: bool = False) -> Tensor:
+def _right(logits: Tensor, batch: TrainingBatch, refutes: bool = False) -> Tensor:
     """Whether each problem's answer is the known one, after each step: (steps, problems)."""
-    decided = batch.decide(logits) & (logits > 0) if refutes else batch.decide(logits)
+    decided = batch.choose(logits) & (logits > 0) if refutes else batch.choose(logits)
     wrong = (decided ^ batch.target).int()
     place = batch.graph.graph_of_node().expand_as(wrong)
     return wrong.new_zeros(len(logits), len(batch.sizes)).scatter_add(1, place, wrong) == 0

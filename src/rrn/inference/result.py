@@ -6,8 +6,6 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 
 class Status(StrEnum):
@@ -59,6 +57,11 @@ class Result:
             return self.status in SUCCESS
         return np.array([status in SUCCESS for status in self.status], dtype=bool)
 
+    def solved_by_attempts(self) -> list[float]:
+        """The share solved within 1, 2, … attempts, up to the most that any problem took."""
+        most = int(max(self.attempts, default=0))
+        return [float((self.solved & (self.attempts <= attempts)).mean()) for attempts in range(1, most + 1)]
+
     def __len__(self) -> int:
         return len(self.status)
 
@@ -87,6 +90,4 @@ class Result:
 def _join(values: Sequence[Any]) -> Any:
     if isinstance(values[0], np.ndarray):
         return np.concatenate(values)
-    if isinstance(values[0], Tensor):
-        return torch.cat(list(values))
     return [item for value in values for item in value]

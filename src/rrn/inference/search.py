@@ -1,273 +1,249 @@
-"""Search by guesses, in which the network says what to guess, and how much to trust what was guessed.
+"""Best-first search guided by a network, for problems of candidates.
 
-The problem is one of candidates: each cell has options, of which one is true, and so has each group of other kinds. A
-network tells how likely each is true, and how likely it is that none is: that what was guessed before cannot be. A
-guess splits what is known into two branches: in one the candidate is true, and all it excludes is gone from the graph;
-in the other it is ruled out itself. One of all branches holds the answer, and the network's word makes some of them
-more likely than others: what it believed when the guesses were made, times the odds that not "none" is true, when it
-has looked at the branch. The likeliest one is always next, to be looked at for some steps, or to be split. All starts
-of a problem share its branches: what one leaves, the others take up.
+Exactly one candidate of every cell is true. The network predicts the probability of each candidate, and the probability
+that none is true, which means that an earlier guess was wrong. A guess splits a branch in two: in one the candidate is
+true, and everything it excludes leaves the graph; in the other the candidate is ruled out. The priority of a branch is
+the predicted probability of its guesses, times the odds that the branch is possible. The branch with the highest
+priority is next: the network evaluates it for some steps, or it is split. All attempts at a problem share its branches.
 """
 
 import heapq
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from rrn.inference.places import BatchWork, Places, Resumable
+from rrn.inference.attempts import Slots
 from rrn.nn.updates import State
 
-FIRST_GUESS, FURTHER_GUESS, NOISY_STARTS = 48, 64, 8
-"""Steps before the first guess: of the first start; and of further ones, up to so many, which may solve it by noise
-before. The others help with the search as soon as they are there."""
+FIRST_SPLIT, FURTHER_SPLIT, NOISY_ATTEMPTS = 48, 64, 8
+"""Steps before the first split: of the first attempt, and of further attempts up to the given number, which noise may
+solve before. Attempts beyond that join the search at once."""
+EVALUATION_STEPS = 4
+"""Steps in which a branch is evaluated before the next decision."""
+DECIDED_ENTROPY = 0.1
+"""Cells with an entropy below this, in nats, are split last: they carry little information."""
+STALLED = 0.9
+"""A branch is stalled, and may be split, when an evaluation leaves at least this share of its entropy."""
+CERTAIN_LOGIT = 20.0
+"""Logit of candidates known to be true; those known to be false have its negative."""
+LEAST_PROBABILITY = 0.05
+"""Predicted probabilities of a guess are clamped to this distance from 0 and 1."""
 
-LOOK = 4
-"""Steps in which a branch is looked at before it is decided what comes next."""
-DECIDED = 0.1
-"""Cells with an entropy below this, in nats, are guessed last: there is little to learn from them."""
-PROGRESS = 0.9
-"""A branch is not split while each look at it leaves less than this share of its entropy."""
-CERTAIN = 20.0
-"""Logit of what is known to be true; what cannot be has as much less than nothing."""
-LEAST_CHANCE = 0.05
-"""No candidate is believed in, or not, with more confidence than this leaves."""
 
-
-class Candidates(NamedTuple):
-    """All candidates of a problem, and the groups they stand in, of several kinds.
+class CandidateLayout(NamedTuple):
+    """The candidates of a problem and the groups they are in.
 
     Attributes:
-        groups: (candidates, kinds), the group of each kind that each stands in, counted through over all kinds. Of no
-            group more than one is true. Those of the first kind are the cells.
-        needed: (groups,) bool, whether one of them has to be true, as in every cell.
-        cells: how many there are.
+        groups: (candidates, types), the group of each type, numbered through over all types. At most one candidate of a
+            group is true. The groups of the first type are the cells.
+        needed: (groups,) bool, whether exactly one candidate of the group is true.
+        cells: the number of groups of the first type.
     """
 
     groups: Tensor
     needed: Tensor
     cells: int
 
-    def rivals(self, candidate: int) -> Tensor:
-        """Who cannot be true beside one of them, itself included: (candidates,) bool."""
+    def excluded_by(self, candidate: int) -> Tensor:
+        """The candidates that share a group with one of them, itself included: (candidates,) bool."""
         return (self.groups == self.groups[candidate]).any(1)
 
     def possible(self, left: Tensor) -> bool:
-        """Whether every group that needs one has a candidate among those that are left (candidates,)."""
+        """Whether every needed group has a candidate among those left, (candidates,) bool."""
         return bool(self.groups[left].flatten().bincount(minlength=len(self.needed))[self.needed].all())
 
-    def beliefs(self, still_open: Tensor, logits: Tensor) -> "Beliefs":
-        """What logits (candidates,) say, if one of the open candidates of each cell is true, or none."""
+    def predict(self, open_: Tensor, logits: Tensor) -> "Prediction":
+        """Probabilities from logits (candidates,), if one open candidate of each cell is true, or none."""
         cell = self.groups[:, 0]
-        logits = torch.where(still_open, logits, float("-inf"))
+        logits = torch.where(open_, logits, float("-inf"))
         highest = logits.new_full((self.cells,), float("-inf")).scatter_reduce(0, cell, logits, "amax")
         highest = highest.nan_to_num(neginf=0.0)
         weights = (logits - highest[cell]).exp()
         total = weights.new_zeros(self.cells).index_add(0, cell, weights)
-        chances = weights / total[cell].clamp_min(torch.finfo(weights.dtype).tiny)
-        entropy = chances.new_zeros(self.cells).index_add(0, cell, -torch.xlogy(chances, chances))
-        options = still_open.new_zeros(self.cells, dtype=torch.long).index_add(0, cell, still_open.long())
-        return Beliefs(chances, entropy, options, highest + total.log())
+        probability = weights / total[cell].clamp_min(torch.finfo(weights.dtype).tiny)
+        entropy = probability.new_zeros(self.cells).index_add(0, cell, -torch.xlogy(probability, probability))
+        options = open_.new_zeros(self.cells, dtype=torch.long).index_add(0, cell, open_.long())
+        return Prediction(probability, entropy, options, highest + total.log())
 
 
-class Beliefs(NamedTuple):
-    """How likely each candidate is true, (candidates,); and of each cell, (cells,), the entropy, how many candidates
-    are open, and the logarithm of the odds that one of them is true, against none, whose logit is zero."""
+class Prediction(NamedTuple):
+    """Predicted probability of each candidate, (candidates,); and of each cell, (cells,), the entropy, the number of
+    open candidates, and the log odds that one of them is true against none, whose logit is zero."""
 
-    chances: Tensor
+    probability: Tensor
     entropy: Tensor
     options: Tensor
-    odds: Tensor
+    log_odds: Tensor
 
 
 class Branch(NamedTuple):
-    """A part of what may be: the candidates that are open, the nodes of its graph, and those given or guessed.
+    """A set of guesses: the candidates that are still open, and those given or guessed to be true.
 
     Attributes:
-        still_open: (candidates,) bool.
+        open: (candidates,) bool.
         true: (candidates,) bool.
-        belief: the logarithm of the probability, at the time of the guesses, that all of them are right.
-        odds: that of the odds that it is possible, as the network saw it or, until then, what it was split from.
-        seen: with which candidates open the network was in ``state``, which may be more than are now.
-        said: what it believed then; None until it has looked at this branch itself.
+        log_probability: of its guesses, predicted when they were made.
+        log_odds: that the branch is possible, predicted for it or, until it is evaluated, for its parent.
+        state_open: the candidates that were open when the network was in ``state``: a superset of ``open``.
+        prediction: of the last evaluation; None before the first.
     """
 
-    still_open: Tensor
+    open: Tensor
     true: Tensor
-    belief: float = 0.0
-    odds: float = 0.0
-    seen: Tensor | None = None
+    log_probability: float = 0.0
+    log_odds: float = 0.0
+    state_open: Tensor | None = None
     state: State | None = None
-    said: Beliefs | None = None
+    prediction: Prediction | None = None
 
 
-class Look(NamedTuple):
-    """What a start is at: a branch, and its entropy when it was looked at last."""
+class Visit(NamedTuple):
+    """The branch that an attempt evaluates, and its entropy after the last evaluation."""
 
     branch: Branch
     entropy: float = math.inf
 
 
-class Search:
-    """The branches of one problem that wait to be looked at, or to be split. The first start that is at its wits' end
-    with the ``whole`` problem splits that; all others take what waits."""
+class BranchQueue:
+    """The branches of one problem that wait to be evaluated or split, by priority.
 
-    def __init__(self, candidates: Candidates, still_open: Tensor, true: Tensor) -> None:
-        self.candidates = candidates
-        self.whole = Branch(still_open, true)
+    The first attempt that is stalled at the ``root``, the whole problem, splits it; all others take waiting branches.
+    """
+
+    def __init__(self, layout: CandidateLayout, open_: Tensor, true: Tensor) -> None:
+        self.layout = layout
+        self.root = Branch(open_, true)
         self.begun = False
         self.waiting: list[tuple[float, int, Branch]] = []
         self.pushed = 0
 
-    def go_on(self, look: Look, state: State, logits: Tensor) -> tuple[Look, State | None]:
-        """What the network, in a state, says of the branch it looks at, logits (candidates,), decides which is next.
+    def next(self, visit: Visit, state: State, logits: Tensor) -> tuple[Visit, State | None]:
+        """The next visit and its state, after an evaluation with logits (candidates,).
 
-        Returns that, and the state to go on from; None for a clean one of the whole problem, if no branch is left.
+        The state is None for the initial state of the whole problem, if no branch is left.
         """
-        if not (self.begun and look.branch is self.whole):
-            said = self.candidates.beliefs(look.branch.still_open, logits)
-            entropy = float(said.entropy.sum())
-            if entropy < PROGRESS * look.entropy:
-                return look._replace(entropy=entropy), state
-            undecided = said.options > 0
-            odds = float(said.odds[undecided].median()) if bool(undecided.any()) else 0.0
+        if not (self.begun and visit.branch is self.root):
+            prediction = self.layout.predict(visit.branch.open, logits)
+            entropy = float(prediction.entropy.sum())
+            if entropy < STALLED * visit.entropy:
+                return visit._replace(entropy=entropy), state
+            undecided = prediction.options > 0
+            odds = float(prediction.log_odds[undecided].median()) if bool(undecided.any()) else 0.0
             self.begun = True
-            kept = state.map(torch.clone)  # not a view of what others are in as well, which would stay in memory
-            self._push(look.branch._replace(odds=odds, seen=look.branch.still_open, state=kept, said=said))
+            copied = state.map(torch.clone)  # a view would keep the states of other slots in memory
+            self._push(
+                visit.branch._replace(log_odds=odds, state_open=visit.branch.open, state=copied, prediction=prediction)
+            )
         while self.waiting:
             branch = heapq.heappop(self.waiting)[2]
-            if branch.said is None:
-                assert branch.seen is not None
+            if branch.prediction is None:
+                assert branch.state_open is not None
                 assert branch.state is not None
-                return Look(branch, 0.0), _rows(branch.state, branch.still_open[branch.seen])
-            self._split(branch, branch.said)
-        return Look(self.whole), state if look.branch is self.whole else None
+                rows = branch.open[branch.state_open]
+                return Visit(branch, 0.0), branch.state.map(lambda part, rows=rows: part[rows])  # type: ignore[misc]
+            self._split(branch, branch.prediction)
+        return Visit(self.root), state if visit.branch is self.root else None
 
-    def give_back(self, look: Look) -> None:
-        """A start that is over leaves its branch to others."""
-        if look.branch is not self.whole:
-            self._push(look.branch)
+    def put_back(self, visit: Visit) -> None:
+        """Return the branch of an attempt that is over to the queue."""
+        if visit.branch is not self.root:
+            self._push(visit.branch)
 
     def _push(self, branch: Branch) -> None:
-        self.pushed += 1  # of equals the first is first
-        heapq.heappush(self.waiting, (-branch.belief - branch.odds, self.pushed, branch))
+        self.pushed += 1  # breaks ties in order of arrival
+        heapq.heappush(self.waiting, (-branch.log_probability - branch.log_odds, self.pushed, branch))
 
-    def _split(self, branch: Branch, said: Beliefs) -> None:
-        guess = choose(self.candidates, said)
+    def _split(self, branch: Branch, prediction: Prediction) -> None:
+        guess = choose_guess(self.layout, prediction)
         if guess is None:
             return
-        candidate, chance = guess
+        candidate, probability = guess
         itself = torch.zeros_like(branch.true)
         itself[candidate] = True
-        rivals = self.candidates.rivals(candidate)
-        for excluded, guessed, share in ((rivals, branch.true | itself, chance), (itself, branch.true, 1 - chance)):
-            still_open = branch.still_open & ~excluded
-            if self.candidates.possible(still_open | guessed):
-                belief = branch.belief + math.log(share)
-                self._push(branch._replace(still_open=still_open, true=guessed, belief=belief, said=None))
+        excluded = self.layout.excluded_by(candidate)
+        for removed, true, share in (
+            (excluded, branch.true | itself, probability),
+            (itself, branch.true, 1 - probability),
+        ):
+            open_ = branch.open & ~removed
+            if self.layout.possible(open_ | true):
+                log_probability = branch.log_probability + math.log(share)
+                self._push(branch._replace(open=open_, true=true, log_probability=log_probability, prediction=None))
 
 
-def choose(candidates: Candidates, said: Beliefs) -> tuple[int, float] | None:
-    """What to guess: the likeliest candidate of the cell that is least uncertain, and how likely it is; None if no cell
-    is undecided."""
-    undecided = said.options > 1
+def choose_guess(layout: CandidateLayout, prediction: Prediction) -> tuple[int, float] | None:
+    """The most probable candidate of the least uncertain cell, and its probability; None if all cells are decided."""
+    undecided = prediction.options > 1
     if not bool(undecided.any()):
         return None
-    entropy = torch.where(said.entropy < DECIDED, said.entropy + 10.0, said.entropy)
+    entropy = torch.where(prediction.entropy < DECIDED_ENTROPY, prediction.entropy + 10.0, prediction.entropy)
     cell = int(torch.where(undecided, entropy, float("inf")).argmin())
-    chance, candidate = torch.where(candidates.groups[:, 0] == cell, said.chances, -1.0).max(0)
-    return int(candidate), min(max(float(chance), LEAST_CHANCE), 1 - LEAST_CHANCE)
+    probability, candidate = torch.where(layout.groups[:, 0] == cell, prediction.probability, -1.0).max(0)
+    return int(candidate), min(max(float(probability), LEAST_PROBABILITY), 1 - LEAST_PROBABILITY)
 
 
-class Searches:
-    """Those of all problems at work, as `rrn.inference.places.Guide`.
+class BestFirstSearch:
+    """The search policy of `rrn.inference.attempts`: assigns branches of the problems to slots.
 
-    ``whole`` gives the search of a problem by its number, ``begin`` its state at the start.
+    Args:
+        queue_of: makes the queue of a problem from its number.
+        initial_state: of a problem, from its number.
     """
 
-    stride = LOOK
+    stride = EVALUATION_STEPS
 
-    def __init__(self, whole: Callable[[int], Search], begin: Callable[[int], State]) -> None:
-        self.whole, self.begin = whole, begin
-        self.searches: dict[int, Search] = {}
-        self.looks: dict[tuple[int, int], Look] = {}
+    def __init__(self, queue_of: Callable[[int], BranchQueue], initial_state: Callable[[int], State]) -> None:
+        self.queue_of, self.initial_state = queue_of, initial_state
+        self.queues: dict[int, BranchQueue] = {}
+        self.visits: dict[tuple[int, int], Visit] = {}
         self.logits: dict[tuple[int, int], Tensor] = {}
 
-    def branches(self, places: Places) -> list[Branch]:
-        """What each place looks at."""
-        for number, start in places.who():
-            if number not in self.searches:
-                self.searches[number] = self.whole(number)
-            self.looks.setdefault((number, start), Look(self.searches[number].whole))
-        return [self.looks[key].branch for key in places.who()]
+    def branches(self, slots: Slots) -> list[Branch]:
+        """The branch of each slot."""
+        keys = slots.entries()
+        for problem, attempt in keys:
+            if problem not in self.queues:
+                self.queues[problem] = self.queue_of(problem)
+            self.visits.setdefault((problem, attempt), Visit(self.queues[problem].root))
+        return [self.visits[key].branch for key in keys]
 
-    def hear(self, places: Places, logits: Iterable[Tensor]) -> None:
-        """What the network says last of all candidates of the problem in each place."""
-        self.logits = dict(zip(places.who(), logits, strict=True))
+    def observe(self, slots: Slots, logits: Iterable[Tensor]) -> None:
+        """Remember the last logits of all candidates of the problem in each slot."""
+        self.logits = dict(zip(slots.entries(), logits, strict=True))
 
-    def decide(self, places: Places) -> Places:
-        who, states = places.who(), []
-        for key in [key for key in self.looks if key not in who]:
-            look = self.looks.pop(key)
-            if key[0] in self.searches:
-                self.searches[key[0]].give_back(look)
-        parts = zip(*(part.split(places.sizes.tolist()) for part in places.state.parts()), strict=True)
-        for key, age, part in zip(who, places.age.tolist(), parts, strict=True):
+    def assign(self, slots: Slots) -> Slots:
+        """The slots with the branches to evaluate next. Called before every stride."""
+        keys, states = slots.entries(), []
+        for key in [key for key in self.visits if key not in keys]:
+            visit = self.visits.pop(key)
+            if key[0] in self.queues:
+                self.queues[key[0]].put_back(visit)
+        parts = zip(*(part.split(slots.rows.tolist()) for part in slots.state.parts()), strict=True)
+        for key, age, part in zip(keys, slots.age.tolist(), parts, strict=True):
             state: State | None = State.of(part)
-            if age >= _first_guess(key[1]):
-                self.looks[key], state = self.searches[key[0]].go_on(self.looks[key], State.of(part), self.logits[key])
-            states.append(self.begin(key[0]) if state is None else state)
+            if age >= _first_split(key[1]):
+                self.visits[key], state = self.queues[key[0]].next(self.visits[key], State.of(part), self.logits[key])
+            states.append(self.initial_state(key[0]) if state is None else state)
         joined = State.of(torch.cat(rows) for rows in zip(*(state.parts() for state in states), strict=True))
-        sizes = torch.tensor([len(state.h) for state in states], device="cpu")
-        return places._replace(sizes=sizes, state=joined)
+        return slots._replace(rows=torch.tensor([len(state.h) for state in states], device="cpu"), state=joined)
 
-    def noisy(self, places: Places) -> Tensor:
-        looks = [self.looks.get(key) for key in places.who()]
-        whole = [look is None or look.branch.seen is None for look in looks]
-        return torch.tensor(whole, device="cpu")
+    def accepts_noise(self, slots: Slots) -> Tensor:
+        """Whether noise may be added to each slot, (slots,) bool: only before its first split."""
+        visits = [self.visits.get(key) for key in slots.entries()]
+        return torch.tensor([visit is None or visit.branch.state_open is None for visit in visits], device="cpu")
 
-    def over(self, number: int) -> None:
-        self.searches.pop(number, None)
+    def close(self, problem: int) -> None:
+        """Forget a problem that is done."""
+        self.queues.pop(problem, None)
 
 
 def known_logits(true: Tensor) -> Tensor:
-    """Of candidates that are not open: which are true, bool, → logits."""
-    return torch.where(true, CERTAIN, -CERTAIN)
+    """Logits of candidates that are not open: which of them are true, bool, → ±`CERTAIN_LOGIT`."""
+    return torch.where(true, CERTAIN_LOGIT, -CERTAIN_LOGIT)
 
 
-class GuessedBatch(BatchWork):
-    """Problems of the same candidates, in which the network guesses: each start of each has a graph of its own.
-    The batch says which candidates are "open", and the logits "known" of the others: (problems,
-    candidates) each; the network answers with logits of all of them."""
-
-    guide: Searches
-
-    def __init__(self, network: Resumable, batch: dict[str, Tensor], candidates: Candidates, **told: Any) -> None:
-        super().__init__(network, batch, **told)
-        self.candidates = candidates
-        self.guide = Searches(self._search, lambda number: self.begin(torch.tensor([number], device="cpu"))[1])
-
-    def _search(self, number: int) -> Search:
-        still_open, known = (self.batch[name][number].cpu() for name in ("open", "known"))
-        return Search(self.candidates, still_open, known > 0)
-
-    def at_work(self, places: Places) -> dict[str, Tensor]:
-        branches, batch = self.guide.branches(places), super().at_work(places)
-        still_open, true = (torch.stack(parts) for parts in zip(*(branch[:2] for branch in branches), strict=True))
-        changed = {"open": still_open, "known": known_logits(true)}
-        return batch | {name: part.to(self.network.device) for name, part in changed.items()}
-
-    def run(self, places: Places, steps: int) -> tuple[Any, State]:
-        outputs, state = super().run(places, steps)
-        self.guide.hear(places, outputs[-1].reshape(len(places.numbers), -1).cpu())
-        return outputs, state
-
-
-def _first_guess(start: int) -> int:
-    return FIRST_GUESS if start == 1 else FURTHER_GUESS if start <= NOISY_STARTS else LOOK
-
-
-def _rows(state: State, rows: Tensor) -> State:
-    return state.map(lambda part: part[rows])
+def _first_split(attempt: int) -> int:
+    return FIRST_SPLIT if attempt == 1 else FURTHER_SPLIT if attempt <= NOISY_ATTEMPTS else EVALUATION_STEPS

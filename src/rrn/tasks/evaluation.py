@@ -62,34 +62,28 @@ def in_parts(
     return np.concatenate(parts, axis=1)
 
 
-def restarts_of(restarts: int | None, starts: int | None, usual: int) -> int:
-    """Starts after the clean one, from what --restarts and --starts say; as many as usual if nothing is said."""
-    if starts is None:
-        return usual if restarts is None else restarts
-    if restarts is not None:
-        raise InputError("--starts, --restarts: say one of them; they count the same")
-    return starts - 1
-
-
-def by_starts(
-    right: np.ndarray, taken: np.ndarray, steps: np.ndarray, starts: int, of_a_start: int, shared: bool
+def by_attempts(
+    right: np.ndarray, taken: np.ndarray, steps: np.ndarray, attempts: int, max_steps: int, shared: bool
 ) -> dict[str, dict[str, float]]:
-    """Accuracy against compute: the share of problems that are right, and that took so many starts, or so many steps of
-    all starts together.
+    """Accuracy against compute: the share solved within so many attempts, and within so many steps of all attempts.
 
-    ``right``, the starts ``taken`` and the ``steps`` of the last are (n,); a start has ``of_a_start`` steps at most.
-    Starts come one after the other; or, if all but the first ``shared`` a search, they are side by side.
+    Args:
+        right: (n,) whether the problem was solved.
+        taken: (n,) the attempt that solved it.
+        steps: (n,) the steps of that attempt.
+        attempts: how many each problem got.
+        max_steps: steps of one attempt.
+        shared: whether all attempts but the first share one search, side by side, instead of following each other.
     """
-    total = (taken - 1) * of_a_start + steps
+    total = (taken - 1) * max_steps + steps
     if shared:
-        total[taken > 1] = (of_a_start + (starts - 1) * steps)[taken > 1]
-    doubled = [2**power for power in range((of_a_start * starts).bit_length())]
+        total[taken > 1] = (max_steps + (attempts - 1) * steps)[taken > 1]
+    doubled = [2**power for power in range((max_steps * attempts).bit_length())]
+    listed = [1, attempts] if shared else range(1, attempts + 1)
     return {
-        "accuracy_by_starts": {
-            str(k): float((right & (taken <= k)).mean()) for k in ([1, starts] if shared else range(1, starts + 1))
-        },
+        "accuracy_by_attempts": {str(k): float((right & (taken <= k)).mean()) for k in listed},
         "accuracy_by_total_steps": {
-            str(t): float((right & (total <= t)).mean()) for t in [*doubled, of_a_start * starts]
+            str(t): float((right & (total <= t)).mean()) for t in [*doubled, max_steps * attempts]
         },
     }
 

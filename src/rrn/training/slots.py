@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.inference.places import Places, Resumable
+from rrn.inference.attempts import RecurrentNetwork, Slots
 from rrn.nn.losses import IGNORE, step_losses, winners
 from rrn.training.curriculum import Easing
 from rrn.training.experiment import Batch, Experiment, RunningBatch, Shard
@@ -38,7 +38,7 @@ class SlotExperiment(Experiment[P]):
 
     @property
     @abstractmethod
-    def built(self) -> Resumable:
+    def built(self) -> RecurrentNetwork:
         """The network."""
 
     @abstractmethod
@@ -46,14 +46,14 @@ class SlotExperiment(Experiment[P]):
         """So many new problems."""
 
     def network(self) -> nn.Module:
-        self.built.treat_alike()
+        self.built.tie_weights()
         return self.built
 
     def ties(self, network: nn.Module) -> list[Ties]:
-        return network.ties() if isinstance(network, Resumable) else []
+        return network.ties() if isinstance(network, RecurrentNetwork) else []
 
     def start_from(self, network: nn.Module, weights: Mapping[str, Tensor]) -> None:
-        super().start_from(network, network.widened(weights) if isinstance(network, Resumable) else weights)
+        super().start_from(network, network.widened(weights) if isinstance(network, RecurrentNetwork) else weights)
 
     def logits(self, outputs: Tensor) -> Tensor:
         """Outputs (steps, n, classes) with classes that the network does not name."""
@@ -123,7 +123,7 @@ class SlotExperiment(Experiment[P]):
         finished = self._finished(outputs, batch, rng)
         if shard.world > 1:
             rng = np.random.default_rng([int(rng.integers(2**31)), shard.rank])
-        places = Places.enter(torch.arange(len(finished), device=finished.device), self.rows_of(batch), running.state)
+        places = Slots.enter(torch.arange(len(finished), device=finished.device), self.rows_of(batch), running.state)
         if self.preset.noise:
             which = torch.from_numpy((rng.random(len(finished)) < self.preset.noise_share).astype(np.float32))
             places = self._noisy(places, self.preset.noise * which.to(finished.device), rng)
@@ -131,11 +131,11 @@ class SlotExperiment(Experiment[P]):
             return RunningBatch(batch, places.state, running.done)
         fresh = self._fresh(int(finished.sum()), rng, finished.device)
         sizes = self.rows_of(fresh)
-        entering = Places.enter(sizes, sizes, self.built.start(fresh))
+        entering = Slots.enter(sizes, sizes, self.built.initial_state(fresh))
         if self.preset.start_noise:
             amount = torch.full_like(sizes, self.preset.start_noise, dtype=torch.float32)
             entering = self._noisy(entering, amount, rng)
-        places = places.leave(finished).join(entering)
+        places = places.release(finished).join(entering)
         batch = {name: torch.cat([batch[name][~finished], fresh[name]]) for name in batch}
         return RunningBatch(batch, places.state.detach(), running.done)
 
@@ -157,8 +157,8 @@ class SlotExperiment(Experiment[P]):
         """Whether it holds for any of the places that work on the same problem."""
         return of_place.view(-1, self.preset.copies).any(1).repeat_interleave(self.preset.copies)
 
-    def _noisy(self, places: Places, amount: Tensor, rng: np.random.Generator) -> Places:
-        return places.noisy(self.built.noisy, amount, torch.Generator().manual_seed(int(rng.integers(2**31))))
+    def _noisy(self, places: Slots, amount: Tensor, rng: np.random.Generator) -> Slots:
+        return places.with_noise(self.built.add_noise, amount, torch.Generator().manual_seed(int(rng.integers(2**31))))
 
     def position(self) -> dict[str, float]:
         return self.easing.position() if self.easing else {}

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from rrn.errors import InputError
 from rrn.graphs import EdgeList, Graph
-from rrn.inference.places import Settled, Until
+from rrn.inference.convergence import Settled, StoppingRule
 from rrn.nn.losses import IGNORE, known
 from rrn.nn.readouts import EdgeReadout, answer_of
 from rrn.nn.updates import State
@@ -82,7 +82,7 @@ def record_steps(
     edge_attr: Tensor | None = None,
     batch: Tensor | None = None,
     *,
-    until: Until = Settled(),  # noqa: B008 (frozen)
+    until: StoppingRule = Settled(),  # noqa: B008 (frozen)
     max_steps: int = 64,
     messages: bool = True,
 ) -> Record:
@@ -97,7 +97,7 @@ def record_steps(
             function that accepts any edge list.
     """
     given = network.prepare(x, edge_index, edge_attr, batch)
-    thought = network.think(given, until=until, max_steps=max_steps)
+    result = network.think(given, until=until, max_steps=max_steps)
     senders, receivers, order = given.graph.ends()
     graph_of_node = given.graph.graph_of_node(batch)
     effects_of = _MessageEffects(network, given) if messages else None
@@ -106,7 +106,7 @@ def record_steps(
         state = network.initial_state(given)
         probabilities.append(_probabilities(network, given, state, order))
         previous = torch.zeros_like(state.h)
-        for _ in range(int(thought.steps.max())):
+        for _ in range(int(result.steps.max())):
             h = state.h
             if effects_of is None:
                 _, state = network.step(state, given)
@@ -117,11 +117,11 @@ def record_steps(
             previous = h
     stacked = torch.stack(probabilities).cpu()
     edges, graph_of_node = torch.stack([senders, receivers]).cpu(), graph_of_node.cpu()
-    readout = _readout_of(network, stacked.shape[1], len(graph_of_node), len(thought.steps))
-    graphs = torch.arange(len(thought.steps), device="cpu")
+    readout = _readout_of(network, stacked.shape[1], len(graph_of_node), len(result.steps))
+    graphs = torch.arange(len(result.steps), device="cpu")
     graph_of_answer = {"node": graph_of_node, "graph": graphs, "edge": graph_of_node[edges[1]]}[readout]
     change = (stacked[1:] - stacked[:-1]).abs().amax(-1)
-    residuals = change.new_zeros(len(change), len(thought.steps))
+    residuals = change.new_zeros(len(change), len(result.steps))
     residuals = residuals.scatter_reduce(1, graph_of_answer.expand_as(change), change, "amax")
     return Record(
         stacked[1:],
@@ -131,8 +131,8 @@ def record_steps(
         graph_of_node,
         graph_of_answer,
         readout,
-        thought.steps.cpu(),
-        thought.finished.cpu(),
+        torch.from_numpy(result.steps),
+        torch.from_numpy(result.solved),
     )
 
 

@@ -1,4 +1,4 @@
-"""Training: places in a batch that get a new puzzle when theirs is solved or given up."""
+"""Training: slots of a batch that get a new puzzle when theirs is solved or at its limit."""
 
 import dataclasses
 from pathlib import Path
@@ -12,7 +12,7 @@ from torch import Tensor
 from rrn import tasks
 from rrn.errors import InputError
 from rrn.nn.updates import State
-from rrn.tasks.sudoku import experiment as room
+from rrn.tasks.sudoku import experiment as experiment_module
 from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.experiment import SudokuExperiment
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, solves
@@ -45,7 +45,7 @@ def tiny(**changes: object) -> SudokuExperiment:
 
 
 def carried(experiment: SudokuExperiment, ages: list[int], limit: int = 12) -> RunningBatch:
-    """A batch in full swing, with a state of ones."""
+    """A batch with given ages, and a state of ones."""
     batch = experiment.begin(seeded(0), Shard()).batch
     batch["age"], batch["limit"] = torch.tensor(ages), torch.full((len(ages),), limit)
     rows = int(experiment.rows_of(batch).sum())
@@ -54,12 +54,12 @@ def carried(experiment: SudokuExperiment, ages: list[int], limit: int = 12) -> R
 
 
 def answers(batch: dict[str, Tensor], right: list[list[bool]]) -> Tensor:
-    """Logits (steps, puzzles · 81, 9) that are right at the steps and for the puzzles said, and one cell off else."""
+    """Logits (steps, puzzles · 81, 9) that are right where ``right`` is true; elsewhere one cell is wrong."""
     outputs, digits = [], batch["solution"] - 1
     first_empty = F.one_hot((batch["puzzle"] == 0).int().argmax(1), 81).bool()
     for row in right:
-        said = torch.where(first_empty & ~torch.tensor(row)[:, None], (digits + 1) % 9, digits)
-        outputs.append(F.one_hot(said.flatten(), 9).float())
+        chosen = torch.where(first_empty & ~torch.tensor(row)[:, None], (digits + 1) % 9, digits)
+        outputs.append(F.one_hot(chosen.flatten(), 9).float())
     return torch.stack(outputs)
 
 
@@ -74,7 +74,7 @@ def test_a_batch_of_slots() -> None:
     assert torch.equal(half["puzzle"], batch["puzzle"][2:])
 
 
-def test_solved_puzzles_leave_and_new_ones_enter() -> None:
+def test_solved_puzzles_free_their_slots_for_new_ones() -> None:
     experiment = tiny()
     carry = carried(experiment, [2, 2, 2, 2])
     outputs = answers(carry.batch, [[True, True, False, False], [True, False, True, False]])
@@ -92,11 +92,11 @@ def test_solved_puzzles_leave_and_new_ones_enter() -> None:
         old, new = part.split([int(rows[:3].sum()), int(rows[3])])
         assert old.eq(1).all()
         assert new.eq(0).all()
-    assert carry.state.h.eq(1).all(), "what was handed over is left alone"
+    assert carry.state.h.eq(1).all(), "the argument is not changed"
     assert carry.batch["age"].tolist() == [2, 2, 2, 2]
 
 
-def test_puzzles_that_take_too_long_are_given_up() -> None:
+def test_puzzles_at_their_limit_free_their_slots() -> None:
     experiment = tiny()
     carry = carried(experiment, [9, 10, 11, 0])
     after = experiment.proceed(carry, answers(carry.batch, [[False] * 4] * 2), seeded(1), Shard())
@@ -110,7 +110,7 @@ def test_puzzles_that_take_too_long_are_given_up() -> None:
 
 
 @pytest.mark.parametrize(("progress", "limit"), [(0.0, 6), (0.5, 9), (1.0, 12), (1.3, 12)])
-def test_limits_grow_as_training_goes_on(progress: float, limit: int) -> None:
+def test_limits_grow_during_training(progress: float, limit: int) -> None:
     experiment = tiny()
     experiment.progress = progress
     assert experiment.sample(seeded(0))["limit"].tolist() == [limit] * 4
@@ -128,7 +128,7 @@ def test_an_update_runs_a_segment_and_without_slots_a_batch_has_its_steps() -> N
     assert plain.proceed(RunningBatch({}, None, 6), torch.zeros(0), seeded(0), Shard()) is None
 
 
-def test_noise_is_put_on_some_of_the_puzzles() -> None:
+def test_noise_is_added_to_some_of_the_puzzles() -> None:
     experiment = tiny(noise=0.5, noise_share=0.5, batch_size=16)
     carry = carried(experiment, [2] * 16)
     after = experiment.proceed(carry, answers(carry.batch, [[False] * 16] * 2), seeded(4), Shard())
@@ -160,7 +160,7 @@ def test_a_share_of_the_puzzles_comes_from_the_pool(share: float, tmp_path: Path
     givens = (puzzles[pooled] > 0).sum(1)
     assert len(set(givens)) <= 1
     if 0 < share < 1:
-        assert not pooled[: pooled.sum()].all(), "mixed, not one after the other"
+        assert not pooled[: pooled.sum()].all(), "shuffled, not in order"
 
 
 def test_puzzles_with_few_givens_are_made_once_and_join_the_pool(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_puzzles_with_few_givens_are_made_once_and_join_the_pool(tmp_path: Path)
     assert 0.05 < (grids == grid).mean() < 0.6
 
 
-def test_the_head_of_the_pool_and_its_relatives_are_kept_for_testing(tmp_path: Path) -> None:
+def test_the_head_of_the_pool_and_its_symmetric_puzzles_are_not_drawn(tmp_path: Path) -> None:
     puzzles, solutions = generate(3, np.random.default_rng(78))
     turned = random_symmetry(puzzles, solutions, np.random.default_rng(79))
     puzzles, solutions = (
@@ -189,7 +189,7 @@ def test_the_head_of_the_pool_and_its_relatives_are_kept_for_testing(tmp_path: P
     assert set(fingerprints(drawn)) == {fingerprints(solutions)[2]}
 
 
-def test_relatives_of_another_file_are_avoided(tmp_path: Path) -> None:
+def test_symmetric_puzzles_of_another_file_are_avoided(tmp_path: Path) -> None:
     puzzles, solutions = generate(3, np.random.default_rng(78))
     lines = [
         f"{grid_to_line(puzzle)},{grid_to_line(solution)}" for puzzle, solution in zip(puzzles, solutions, strict=True)
@@ -202,7 +202,7 @@ def test_relatives_of_another_file_are_avoided(tmp_path: Path) -> None:
     assert set(fingerprints(drawn)) == set(fingerprints(solutions)[[0, 2]])
 
 
-def test_every_file_is_drawn_from_as_often_and_relatives_of_the_first_ones_head_from_none(tmp_path: Path) -> None:
+def test_every_file_has_the_same_share_without_symmetric_puzzles_of_the_head(tmp_path: Path) -> None:
     puzzles, solutions = generate(4, np.random.default_rng(80))
     lines = [
         f"{grid_to_line(puzzle)},{grid_to_line(solution)}" for puzzle, solution in zip(puzzles, solutions, strict=True)
@@ -239,12 +239,12 @@ def test_class_none_is_right_for_contradictory_puzzles() -> None:
 
 @pytest.mark.parametrize(("progress", "most"), [(0.0, 12), (0.25, 7), (0.5, 2), (0.9, 2)])
 def test_puzzles_are_easier_at_first(progress: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(room, "generate", lambda *arguments: asked.append(arguments) or generate(*arguments))
+    calls = []
+    monkeypatch.setattr(experiment_module, "generate", lambda *args: calls.append(args) or generate(*args))
     experiment = tiny(extra_givens=(1, 2), extra_givens_start=10)
     experiment.progress = progress
     experiment.draw(4, seeded(0))
-    assert asked[0][2] == (1, most)
+    assert calls[0][2] == (1, most)
 
 
 def test_easy_puzzles_get_further_givens_at_the_end_of_the_curriculum() -> None:
@@ -282,15 +282,15 @@ def test_the_loss_is_of_empty_cells_at_every_step() -> None:
     torch.testing.assert_close(paper.loss(with_empty_class, batch), expected)
 
 
-def test_what_is_measured_in_training() -> None:
+def test_the_measures_of_training() -> None:
     experiment = tiny()
     batch = experiment.sample(seeded(0))
     measured = experiment.measure(answers(batch, [[False] * 4, [True, True, True, False]]), batch)
     assert measured == {"cells": pytest.approx(1 - 1 / (4 * 81)), "solved": 0.75}
 
 
-def test_a_resumed_run_is_an_uninterrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "VALIDATION", 4)
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiment_module, "VALIDATION", 4)
     fixed = {"slot_steps": (4, 4), "noise": 0.3, "validate_every": 100}
     train(tiny(**fixed, updates=6), tmp_path / "whole", quiet=True)
     train(tiny(**fixed, updates=3), tmp_path / "parts", quiet=True)
@@ -304,7 +304,7 @@ def test_a_resumed_run_is_an_uninterrupted_one(tmp_path: Path, monkeypatch: pyte
 
 
 def test_validation_counts_solved_puzzles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "VALIDATION", 6)
+    monkeypatch.setattr(experiment_module, "VALIDATION", 6)
     figures = tiny().validate(from_pretrained("sudoku"))
     assert set(figures) == {"score", "solved", "cells"}
     assert figures["score"] == pytest.approx(figures["solved"] + 0.01 * figures["cells"])

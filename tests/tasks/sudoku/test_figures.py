@@ -77,11 +77,11 @@ def test_the_answer_says_how_it_was_found(tmp_path: Path, monkeypatch: pytest.Mo
         figures, "_panel", lambda p, c, caption, *rest: (said.append(caption), panel(p, c, caption, *rest))[1]
     )
     puzzle, steps = a_run(2)
-    draw_gif(tmp_path / "run.gif", puzzle, steps, start=3)
+    draw_gif(tmp_path / "run.gif", puzzle, steps, attempt=3)
     draw_gif(tmp_path / "run.gif", puzzle, steps[-1:])
     draw_gif(tmp_path / "run.gif", *a_run(2, solved=False))
     assert said == [
-        "step 0", "step 1", "step 2", "solved in 2 steps, start 3",
+        "step 0", "step 1", "step 2", "solved in 2 steps, attempt 3",
         "step 0", "step 1", "solved in 1 step",
         "step 0", "step 1", "step 2", "not solved after 2 steps",
     ]  # fmt: skip
@@ -148,7 +148,7 @@ def test_accuracy_against_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     shares = {"1": 0.0, "8": 0.25, "128": 0.5, "300": 0.75}
     drawn: list[Any] = []
     monkeypatch.setattr(figures, "save", lambda figure, path: drawn.append(figure))
-    result = {"accuracy_by_total_steps": shares, "steps": [50, 100], "starts": 3, "preset": "sudoku", "n": 4}
+    result = {"accuracy_by_total_steps": shares, "steps": [50, 100], "attempts": 3, "preset": "sudoku", "n": 4}
     draw_result(result, tmp_path / "figure.png")
     curve, dashed = drawn[0].axes[0].get_lines()
     assert list(curve.get_xdata()) == list(map(int, shares))

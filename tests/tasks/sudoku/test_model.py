@@ -9,19 +9,19 @@ from torch import Tensor, nn
 
 from rrn import engines, tasks
 from rrn._compat import COMPILED
-from rrn.constraints.solving import open_graph
 from rrn.errors import InputError
+from rrn.inference.candidates import open_graph
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.export import _AllCandidates
 from rrn.tasks.sudoku.grid import USUAL
 from rrn.tasks.sudoku.model import (
-    KINDS,
+    GROUP_TYPES,
     CandidateSudoku,
     CellSudoku,
     build,
+    candidates_of,
     cell_graph,
-    groups_on,
-    what_givens_say,
+    group_table,
 )
 from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.tasks.sudoku.symmetry import Symmetries, draw_symmetries
@@ -34,8 +34,8 @@ def puzzles(count: int, extra: int = 5) -> Tensor:
     return torch.from_numpy(generate(count, np.random.default_rng(1), extra)[0]).long()
 
 
-def lively(network: CandidateSudoku) -> CandidateSudoku:
-    """With larger weights, so that a few steps move the outputs apart."""
+def with_larger_weights(network: CandidateSudoku) -> CandidateSudoku:
+    """So that the outputs differ after a few steps."""
     with torch.no_grad():
         for weight in network.parameters():
             weight *= 2
@@ -69,7 +69,7 @@ def test_outputs_of_every_step(name: str) -> None:
     network = tasks.build_network(tasks.find_preset(name))
     steps = 1 if name == "sudoku-rn-graph" else 3
     outputs, _ = network({"puzzle": puzzles(2)}, steps=steps)
-    assert outputs.shape == (steps, 2 * 81, 10 - int(network.first_digit == 0))
+    assert outputs.shape == (steps, 2 * 81, 10 - int(network.first_class == 0))
     assert outputs.isfinite().all()
 
 
@@ -79,52 +79,52 @@ def test_the_papers_graph_is_made_once_for_each_number_of_puzzles() -> None:
     assert cell_graph(3, device) is cell_graph(3, device)
 
 
-def test_open_candidates_are_the_graph() -> None:
-    """Its sums are those of all candidates with zeros where one is not open."""
-    still_open = what_givens_say(puzzles(2))[1]
-    graph, nodes = open_graph(still_open, *groups_on(USUAL, still_open.device))
-    assert len(nodes) == graph.num_nodes == int(still_open.sum())
-    assert graph.stops.tolist() == still_open.sum(1).cumsum(0).tolist()
-    values = torch.randn(graph.num_nodes, KINDS * 3).double()
-    every = torch.zeros(2 * 729, KINDS * 3).double().index_copy(0, nodes, values)
+def test_the_nodes_of_the_graph_are_the_open_candidates() -> None:
+    """Its sums are those over all candidates with zeros for closed ones."""
+    open_ = candidates_of(puzzles(2))[1]
+    graph, nodes = open_graph(open_, *group_table(USUAL, open_.device)[:2])
+    assert len(nodes) == graph.num_nodes == int(open_.sum())
+    assert graph.stops.tolist() == open_.sum(1).cumsum(0).tolist()
+    values = torch.randn(graph.num_nodes, GROUP_TYPES * 3).double()
+    every = torch.zeros(2 * 729, GROUP_TYPES * 3).double().index_copy(0, nodes, values)
     torch.testing.assert_close(graph.sums(values), _AllCandidates(2).sums(every)[nodes])
 
 
-def test_what_a_given_says_by_hand() -> None:
+def test_a_given_closes_the_candidates_of_its_groups() -> None:
     """One given, a 3 (of 1-4) in row 1, column 2 of a Sudoku with boxes of two by two."""
     puzzle = torch.zeros(1, 16, dtype=torch.long)
     puzzle[0, 1] = 3
-    given, still_open = (part.view(4, 4, 4) for part in what_givens_say(puzzle, (2, 2)))
+    given, open_ = (part.view(4, 4, 4) for part in candidates_of(puzzle, (2, 2)))
     assert given.nonzero().tolist() == [[0, 1, 2]]
     expected = torch.ones(4, 4, 4, dtype=torch.bool)
     expected[0, 1] = False
     for row, column in [(0, 0), (0, 2), (0, 3), (1, 1), (2, 1), (3, 1), (1, 0)]:
         expected[row, column, 2] = False
-    torch.testing.assert_close(still_open, expected)
+    torch.testing.assert_close(open_, expected)
 
 
 def test_the_solution_is_open_where_it_is_not_given() -> None:
     some, solutions = (torch.from_numpy(part).long() for part in generate(5, np.random.default_rng(1), 5))
-    given, still_open = (part.view(5, 81, 9) for part in what_givens_say(some))
+    given, open_ = (part.view(5, 81, 9) for part in candidates_of(some))
     right = (solutions - 1)[..., None]
     torch.testing.assert_close(given.gather(2, right)[..., 0], some > 0)
-    torch.testing.assert_close(still_open.gather(2, right)[..., 0], some == 0)
-    assert not (given & still_open).any()
+    torch.testing.assert_close(open_.gather(2, right)[..., 0], some == 0)
+    assert not (given & open_).any()
 
 
 @pytest.mark.parametrize("engine", ["plain", pytest.param("groups", marks=needs_numba)])
-def test_what_givens_rule_out_is_neither_answered_nor_heard_of(engine: str) -> None:
-    network, batch = lively(CandidateSudoku(TINY)), {"puzzle": puzzles(3)}
-    given, still_open = (part.flatten() for part in what_givens_say(batch["puzzle"]))
+def test_closed_candidates_have_fixed_logits_and_no_state(engine: str) -> None:
+    network, batch = with_larger_weights(CandidateSudoku(TINY)), {"puzzle": puzzles(3)}
+    given, open_ = (part.flatten() for part in candidates_of(batch["puzzle"]))
     with engines.only(engine):
         outputs, state = network(batch, steps=4)
     assert (outputs.view(4, -1)[:, given] == 20).all()
-    assert (outputs.view(4, -1)[:, ~given & ~still_open] == -20).all()
-    assert len(state.h) == int(still_open.sum()), "only open candidates have a state"
+    assert (outputs.view(4, -1)[:, ~given & ~open_] == -20).all()
+    assert len(state.h) == int(open_.sum()), "only open candidates have a state"
     assert network.rows(batch).sum() == len(state.h)
 
 
-def test_a_filled_grid_is_answered_without_a_graph() -> None:
+def test_a_full_grid_needs_no_graph() -> None:
     _, solutions = generate(2, np.random.default_rng(0))
     network, batch = CandidateSudoku(TINY), {"puzzle": torch.from_numpy(solutions).long()}
     outputs, state = network(batch, steps=2)
@@ -132,7 +132,7 @@ def test_a_filled_grid_is_answered_without_a_graph() -> None:
     assert len(state.h) == 0
 
 
-def test_the_layer_must_hold_all_messages() -> None:
+def test_the_layer_must_be_as_wide_as_all_messages() -> None:
     with pytest.raises(InputError, match="layer: expected at least the 24 units of all messages, got 23"):
         CandidateSudoku(replace(TINY, layer_width=23))
 
@@ -152,19 +152,19 @@ def test_a_loop_of_steps_is_one_run(name: str) -> None:
         torch.testing.assert_close(step_by_step(network, batch, 5), network(batch, steps=5)[0], rtol=1e-4, atol=1e-5)
 
 
-def test_the_cores_own_step_is_one_step_and_silence_is_absence() -> None:
-    """Closed candidates may as well be nodes with x = 0, as in the exported program."""
+def test_closed_candidates_may_be_nodes_without_messages() -> None:
+    """Nodes with x = 0, as in the exported program, change nothing."""
     network, some = CandidateSudoku(TINY), puzzles(2)
-    still_open = what_givens_say(some)[1].flatten()
+    open_ = candidates_of(some)[1].flatten()
     with torch.no_grad():
-        given = network.rrn.prepare(still_open.float()[:, None], _AllCandidates(2))
+        given = network.rrn.prepare(open_.float()[:, None], _AllCandidates(2))
         state, outputs = network.rrn.initial_state(given), []
         for _ in range(4):
             output, state = network.rrn.step(state, given)
             outputs.append(output)
         expected, _ = network({"puzzle": some}, steps=4)
-    ours, theirs = torch.stack(outputs).view(4, -1)[:, still_open], expected.view(4, -1)[:, still_open]
-    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    actual, expected = torch.stack(outputs).view(4, -1)[:, open_], expected.view(4, -1)[:, open_]
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
 def moved(outputs: Tensor, symmetries: Symmetries) -> Tensor:
@@ -175,7 +175,7 @@ def moved(outputs: Tensor, symmetries: Symmetries) -> Tensor:
 
 
 def no_transposition(symmetries: Symmetries) -> Symmetries:
-    """The same, with those that make columns of rows transposed once more."""
+    """The same, with those that exchange rows and columns transposed once more."""
     cells = symmetries.cells.reshape(-1, 9, 9)
     crossed = cells[:, 0, 0] // 9 != cells[:, 0, 1] // 9
     assert crossed.any()
@@ -184,44 +184,44 @@ def no_transposition(symmetries: Symmetries) -> Symmetries:
     return Symmetries(straight.reshape(-1, 81), symmetries.digits)
 
 
-def assert_alike(network: nn.Module, some: Tensor, its_mirror: nn.Module, symmetries: Symmetries) -> None:
+def assert_equivariant(network: nn.Module, some: Tensor, mirror: nn.Module, symmetries: Symmetries) -> None:
     other = torch.from_numpy(symmetries.apply(some.numpy())).long()
     assert not torch.equal(other, some)
     with torch.no_grad():
         before = network({"puzzle": some}, steps=5)[0].view(5, len(some), 81, 9)
-        after = its_mirror({"puzzle": other}, steps=5)[0].view(5, len(some), 81, 9)
+        after = mirror({"puzzle": other}, steps=5)[0].view(5, len(some), 81, 9)
     assert not torch.allclose(before, after, atol=0.1)
     torch.testing.assert_close(after, moved(before, symmetries), rtol=1e-3, atol=1e-4)
 
 
-def test_the_candidate_network_treats_all_digits_lines_bands_and_stacks_alike() -> None:
-    network = lively(CandidateSudoku(TINY))
-    assert_alike(network, puzzles(6), network, no_transposition(draw_symmetries(6, np.random.default_rng(3))))
+def test_the_candidate_network_is_equivariant_to_digits_lines_bands_and_stacks() -> None:
+    network = with_larger_weights(CandidateSudoku(TINY))
+    assert_equivariant(network, puzzles(6), network, no_transposition(draw_symmetries(6, np.random.default_rng(3))))
 
 
-def test_the_symmetry_is_the_plain_engines_too() -> None:
+def test_the_plain_engine_is_equivariant_too() -> None:
     with engines.only("plain"):
-        test_the_candidate_network_treats_all_digits_lines_bands_and_stacks_alike()
+        test_the_candidate_network_is_equivariant_to_digits_lines_bands_and_stacks()
 
 
 def test_transposition_swaps_the_weights_for_rows_and_columns() -> None:
-    network, mirror = lively(CandidateSudoku(TINY)), CandidateSudoku(TINY)
+    network, mirror = with_larger_weights(CandidateSudoku(TINY)), CandidateSudoku(TINY)
     mirror.load_state_dict(network.state_dict())
     width, hidden = TINY.message_width, TINY.hidden
     units = torch.arange(TINY.layer_width)
-    kinds = torch.arange(KINDS * width).view(KINDS, width)[[0, 2, 1, 3, 5, 4]].flatten()
-    units[: KINDS * width] = kinds
-    inputs = torch.arange(hidden + KINDS * width + 1)
-    inputs[hidden:-1] = hidden + kinds
+    types = torch.arange(GROUP_TYPES * width).view(GROUP_TYPES, width)[[0, 2, 1, 3, 5, 4]].flatten()
+    units[: GROUP_TYPES * width] = types
+    inputs = torch.arange(hidden + GROUP_TYPES * width + 1)
+    inputs[hidden:-1] = hidden + types
     with torch.no_grad():
         mirror.rrn.update.first.copy_(network.rrn.update.first[inputs][:, units])
         mirror.rrn.update.second.copy_(network.rrn.update.second[units])
     cells = np.arange(81).reshape(9, 9).T.reshape(1, 81).repeat(4, axis=0)
     transposed = Symmetries(cells, np.arange(10, dtype=np.uint8)[None].repeat(4, axis=0))
-    assert_alike(network, puzzles(4), mirror, transposed)
+    assert_equivariant(network, puzzles(4), mirror, transposed)
 
 
-def test_the_papers_network_knows_its_digits_apart() -> None:
+def test_the_papers_network_is_not_equivariant_to_digits() -> None:
     network, some = CellSudoku(PaperPreset(name="tiny", about="", hidden=8)), puzzles(2)
     symmetries = Symmetries(
         np.arange(81)[None].repeat(2, axis=0), np.array([[0, 2, 1, *range(3, 10)]] * 2, dtype=np.uint8)
@@ -234,23 +234,24 @@ def test_the_papers_network_knows_its_digits_apart() -> None:
 
 
 @pytest.mark.parametrize("box", [(2, 2), (2, 3), (3, 4)])
-def test_it_runs_on_sudokus_of_other_sizes(box: tuple[int, int]) -> None:
+def test_the_network_runs_on_sudokus_of_other_sizes(box: tuple[int, int]) -> None:
     n = box[0] * box[1]
     puzzle = torch.zeros(2, n * n, dtype=torch.long)
     puzzle[0, 0], puzzle[1, n + 1] = 1, n
-    outputs, _ = CandidateSudoku(TINY)({"puzzle": puzzle}, steps=3, box=box)
+    network = CandidateSudoku(TINY)
+    outputs, _ = network(network.prepare({"puzzle": puzzle}, box), steps=3, groups=group_table(box, puzzle.device))
     assert outputs.shape == (3, 2 * n * n, n)
     assert outputs[-1, 0].tolist() == [20, *[-20] * (n - 1)]
     assert outputs[-1, 1, 0] == -20
     torch.testing.assert_close(outputs[-1, 1, 1:], outputs[-1, 1, 1:2].expand(n - 1))
 
 
-def test_noise_is_added_to_what_the_answer_is_read_from() -> None:
+def test_noise_is_added_to_the_state_that_the_readout_reads() -> None:
     network, batch = CandidateSudoku(TINY), {"puzzle": puzzles(4)}
-    state = network.start(batch)
+    state = network.initial_state(batch)
     noise = torch.full((len(state.h), 1), 0.5)
-    noisy = network.noisy(state, noise, torch.Generator().manual_seed(1))
+    noisy = network.add_noise(state, noise, torch.Generator().manual_seed(1))
     assert torch.equal(noisy.h, state.h)
     assert float((noisy.memory[0] - state.memory[0]).std()) == pytest.approx(0.5, rel=0.05)
-    again = network.noisy(state, noise, torch.Generator().manual_seed(1))
+    again = network.add_noise(state, noise, torch.Generator().manual_seed(1))
     assert torch.equal(again.memory[0], noisy.memory[0])

@@ -1,4 +1,4 @@
-"""Training to search: several attempts at a puzzle of which the best one learns, and lives that end when they end."""
+"""Training with copies: only the best copy of a puzzle learns; and problems that end at their limit."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,14 +21,14 @@ def experiment(**changes: Any) -> SudokuExperiment:
 
 
 def answers(batch: dict[str, torch.Tensor], right: list[bool], steps: int = 8) -> torch.Tensor:
-    """Logits that are sure of the solution in some places, and of the next digit in the others."""
+    """Logits that are certain of the solution in some slots, and of the next digit in the others."""
     digits = batch["solution"] - 1
-    said = torch.where(torch.tensor(right)[:, None], digits, (digits + 1) % 9)
-    return (10.0 * F.one_hot(said, 9).float()).view(1, -1, 9).repeat(steps, 1, 1)
+    digits_chosen = torch.where(torch.tensor(right)[:, None], digits, (digits + 1) % 9)
+    return (10.0 * F.one_hot(digits_chosen, 9).float()).view(1, -1, 9).repeat(steps, 1, 1)
 
 
 def state_of(task: SudokuExperiment, batch: dict[str, torch.Tensor]) -> RunningBatch:
-    return RunningBatch(batch, task.built.start(batch))
+    return RunningBatch(batch, task.built.initial_state(batch))
 
 
 def test_the_smallest_loss_of_each_problem_wins() -> None:
@@ -37,7 +37,7 @@ def test_the_smallest_loss_of_each_problem_wins() -> None:
     torch.testing.assert_close(winners(losses, 1), torch.ones(6))
 
 
-def test_the_best_copy_learns_and_the_others_hardly() -> None:
+def test_the_best_copy_has_weight_one_and_the_others_little() -> None:
     task = experiment(copies=2, batch_size=4)
     batch = task.sample(np.random.default_rng(0))
     assert torch.equal(batch["puzzle"][0], batch["puzzle"][1])
@@ -52,20 +52,20 @@ def test_the_best_copy_learns_and_the_others_hardly() -> None:
     assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_solution_of_one_copy_is_a_solution_of_all() -> None:
+def test_a_solution_of_one_copy_frees_the_slots_of_all() -> None:
     task = experiment(copies=2, batch_size=6, stay=0.0)
     batch = task.sample(np.random.default_rng(1))
     outputs = answers(batch, [True, False, False, False, False, True])
     carry = task.proceed(state_of(task, batch), outputs, np.random.default_rng(2), Shard())
     assert carry is not None
     assert carry.state is not None
-    assert torch.equal(carry.batch["puzzle"][:2], batch["puzzle"][2:4])  # what nobody solved stays, the rest is new
+    assert torch.equal(carry.batch["puzzle"][:2], batch["puzzle"][2:4])  # the unsolved puzzle stays, the others are new
     assert carry.batch["age"].tolist() == [8, 8, 0, 0, 0, 0]
     assert torch.equal(carry.batch["puzzle"][2], carry.batch["puzzle"][3])
     assert len(carry.state.h) == int(task.rows_of(carry.batch).sum())
 
 
-def test_lives_end_when_they_end_solved_or_not() -> None:
+def test_lives_end_at_their_limit_solved_or_not() -> None:
     task = experiment(lives=True, slot_steps=(64, 64), batch_size=256)
     batch = task.sample(np.random.default_rng(3))
     assert SHORTEST_LIFE <= int(batch["limit"].min()) < 12
@@ -76,7 +76,7 @@ def test_lives_end_when_they_end_solved_or_not() -> None:
     assert int((carry.batch["age"] == 0).sum()) == over < 100
 
 
-def test_copies_start_apart_if_told_to() -> None:
+def test_start_noise_separates_copies() -> None:
     task = experiment(copies=2, batch_size=2, start_noise=1.0, stay=0.0)
     batch = task.sample(np.random.default_rng(5))
     carry = task.proceed(state_of(task, batch), answers(batch, [True, True]), np.random.default_rng(6), Shard())
@@ -88,6 +88,6 @@ def test_copies_start_apart_if_told_to() -> None:
     assert 0.9 < float(state.std()) < 1.1
 
 
-def test_copies_must_fill_a_batch() -> None:
+def test_the_batch_size_must_be_a_multiple_of_the_copies() -> None:
     with pytest.raises(InputError, match="--batch-size"):
         experiment(copies=3, batch_size=8).begin(np.random.default_rng(0), Shard())

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from rrn import _lazy_exports
 
 if TYPE_CHECKING:
-    from rrn.tasks.sudoku.predict import Solved, solve
+    from rrn.tasks.sudoku.predict import solve
 
-__all__ = ["Solved", "solve"]
+__all__ = ["solve"]
 
-__getattr__, __dir__ = _lazy_exports("rrn.tasks.sudoku", {"Solved": "predict", "solve": "predict"})
+__getattr__, __dir__ = _lazy_exports("rrn.tasks.sudoku", {"solve": "predict"})

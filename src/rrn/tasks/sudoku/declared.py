@@ -1,4 +1,4 @@
-"""Sudoku of every size as `rrn.constraints`: the same graph, so the shipped weights solve it as declared."""
+"""Sudoku of every size as declared constraints: the same graph, so the shipped weights solve declared Sudokus."""
 
 from functools import cache
 from itertools import product
@@ -9,12 +9,12 @@ from rrn.tasks.sudoku.grid import USUAL, Box, candidate_groups, size_of
 
 EXACTLY = ("cell", "digit in row", "digit in column", "digit in box")
 AT_MOST = ("digit in row of box", "digit in column of box")
-"""What the last two rule out follows from the others; they are there for the network."""
+"""These follow from the others; they give the network more direct messages."""
 
 
 @cache
 def sudoku(box: Box = USUAL) -> Constraints:
-    """Candidates (row, column, digit), each counted from 0, and the six kinds of `candidate_groups`."""
+    """Candidates (row, column, digit), each counted from 0, and the six types of `candidate_groups`."""
     names = list(product(range(size_of(box)), repeat=3))
     groups = [dict(zip(names, column, strict=True)).get for column in candidate_groups(box)[0].T.tolist()]
     exactly, at_most = zip(EXACTLY, groups, strict=False), zip(AT_MOST, groups[len(EXACTLY) :], strict=True)
@@ -22,11 +22,11 @@ def sudoku(box: Box = USUAL) -> Constraints:
 
 
 def solver(weights: str = "sudoku") -> Solver:
-    """A network for Sudoku as the solver of problems that have Sudoku's kinds of groups."""
+    """A network for Sudoku as the solver of problems with Sudoku's group types."""
     from rrn.tasks.sudoku.model import CandidateSudoku
     from rrn.tasks.sudoku.predict import load
 
     network = load(weights)
     if not isinstance(network, CandidateSudoku):
-        raise InputError(f"weights {weights!r}: not a network on candidates, so not for declared problems")
-    return Solver(network.rrn, (*EXACTLY, *AT_MOST), network.refutes)
+        raise InputError(f"weights {weights!r}: expected a network on candidates")
+    return Solver(network.rrn, (*EXACTLY, *AT_MOST), network.detects_contradictions)

@@ -1,8 +1,8 @@
-"""How many puzzles are solved, by givens and by steps; from one start, and apart from that with restarts.
+"""How many puzzles are solved, by givens and by steps: in one attempt, and in several.
 
-A puzzle counts as solved *within* t steps if, at one of the first t steps, the grid is filled and breaks no rule and
-is the right one: the network stops there, as `rrn solve` does. The share whose grid is right *at* step t, stopped or
-not, which is what the paper counts, is reported beside it on demand (``--never-stop``): it takes all the steps.
+A puzzle is solved *within* t steps if, at one of the first t steps, the grid is filled, breaks no rule and is the right
+one: the network stops there, as `rrn solve` does. The paper counts grids that are right *at* step t, without stopping.
+``--never-stop`` reports that too; it runs all steps.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,12 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.tasks.evaluation import EvaluateOptions, by_starts, in_parts, restarts_of, step_list
+from rrn.tasks.evaluation import EvaluateOptions, by_attempts, in_parts, step_list
 from rrn.tasks.sudoku.data import read_sets
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.model import CellSudoku
-from rrn.tasks.sudoku.predict import PLACES, answers_by_step, solve
+from rrn.tasks.sudoku.predict import SLOTS, answers_by_step, solve
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.presets import Preset, Range
 
@@ -33,14 +33,12 @@ STEPS = [1, 2, 4, 8, 16, 32, 64, 128]
 class Options(EvaluateOptions):
     """``--data`` is a file of puzzles (text or CSV, with or without solutions) or a folder of ``rrn data sudoku``."""
 
-    restarts: Annotated[int, Range(least=0, most=10_000)] = 0
-    """Also solve with this many starts from noise after the clean one; reported apart."""
-    starts: Annotated[int, Range(least=1, most=10_001)] | None = None
-    """The same, counted with the clean start: --starts 9 is --restarts 8."""
-    guess: bool = True
-    """Let a network that was trained to (--contradiction-share) guess after some steps, and take guesses back."""
+    attempts: Annotated[int, Range(least=1, most=10_000)] = 1
+    """Attempts per puzzle; all but the first add noise. Reported separately from the first attempt."""
+    search: bool = True
+    """Use best-first search if the network was trained for it (--contradiction-share)."""
     never_stop: bool = False
-    """Also report the share that is right at exactly each step, without stopping at a valid grid."""
+    """Also report the share that is right at each step, without stopping at a valid grid."""
     split: str = "test"
     """Of a folder of several sets: the one to measure on."""
     zero_positions: bool = False
@@ -51,16 +49,20 @@ def evaluate(
     network: nn.Module, preset: Preset, options: Options, progress: Callable[[int, int], Any]
 ) -> dict[str, Any]:
     steps = step_list(options.steps) if options.steps else [t for t in STEPS if t <= 2 * preset.steps]
-    restarts = restarts_of(options.restarts or None, options.starts, 0)
     if options.zero_positions:
         _zero_positions(network)
     puzzles, solutions, source = _puzzles(options)
     found = solve(
-        puzzles, network=network, max_steps=steps[-1], restarts=restarts, guess=options.guess, progress=progress
+        puzzles,
+        network=network,
+        max_steps=steps[-1],
+        attempts=options.attempts,
+        search=options.search,
+        progress=progress,
     )
-    right = (found.grids == solutions).all(1)
-    one_start = right & (found.starts == 1)
-    first = np.where(one_start, found.steps, steps[-1] + 1)
+    right = (found.answers == solutions).all(1)
+    first_attempt = right & (found.attempts == 1)
+    first = np.where(first_attempt, found.steps, steps[-1] + 1)
     givens = (puzzles > 0).sum(1)
     rows = {int(g): givens == g for g in np.unique(givens)}
 
@@ -71,9 +73,9 @@ def evaluate(
         "n": len(puzzles),
         "data": source,
         "accuracy": {str(t): float((first <= t).mean()) for t in steps},
-        "cell_accuracy": float((found.first_grids == solutions).mean()),
+        "cell_accuracy": float((found.details["first_answers"] == solutions).mean()),
         "n_by_givens": {str(g): int(row.sum()) for g, row in rows.items()},
-        "accuracy_by_givens": by_givens(one_start),
+        "accuracy_by_givens": by_givens(first_attempt),
         "accuracy_by_givens_and_steps": {
             str(g): {str(t): float((first[row] <= t).mean()) for t in range(1, steps[-1] + 1)}
             for g, row in rows.items()
@@ -81,21 +83,20 @@ def evaluate(
         "steps": steps,
         "training_steps": preset.steps,
     }
-    if restarts:
-        shared = options.guess and isinstance(network, PuzzleNetwork) and network.refutes
+    if options.attempts > 1:
+        shared = options.search and isinstance(network, PuzzleNetwork) and network.detects_contradictions
         result |= {
-            "restarts": restarts,
-            "starts": 1 + restarts,
-            "accuracy_restarts": float(right.mean()),
-            "accuracy_restarts_by_givens": by_givens(right),
-            **by_starts(right, found.starts, found.steps, 1 + restarts, steps[-1], shared),
+            "attempts": options.attempts,
+            "accuracy_attempts": float(right.mean()),
+            "accuracy_attempts_by_givens": by_givens(right),
+            **by_attempts(right, found.attempts, found.steps, options.attempts, steps[-1], shared),
         }
     if options.never_stop:
 
         def right_at(part: slice) -> np.ndarray:
             return (answers_by_step(network, puzzles[part], steps[-1]) == solutions[part]).all(-1)
 
-        at = in_parts(right_at, len(puzzles), PLACES, progress)
+        at = in_parts(right_at, len(puzzles), SLOTS, progress)
         result["accuracy_at_step"] = {str(t): float(at[t - 1].mean()) for t in steps}
     if options.zero_positions:
         result["zero_positions"] = True
@@ -132,11 +133,16 @@ def _zero_positions(network: nn.Module) -> None:
 
 def tables(result: dict[str, Any]) -> list[Any]:
     steps = [str(t) for t in result["steps"]]
-    table = Table("givens", "n", *steps, title="solved within so many steps, one start", box=None, header_style="bold")
+    table = Table(
+        "givens", "n", *steps, title="solved within so many steps, one attempt", box=None, header_style="bold"
+    )
     for givens, figures in result["accuracy_by_givens_and_steps"].items():
         table.add_row(givens, f"{result['n_by_givens'][givens]:,}", *[f"{figures[t]:.1%}" for t in steps])
     table.add_row("all", f"{result['n']:,}", *[f"{result['accuracy'][t]:.1%}" for t in steps], style="bold")
     lines: list[Any] = [table, f"\ncells right: {result['cell_accuracy']:.2%}"]
-    if "restarts" in result:
-        lines.append(f"with up to {counted(result['restarts'], 'restart')}: {result['accuracy_restarts']:.2%}")
+    if "attempts" in result:
+        lines.append(f"within {counted(result['attempts'], 'attempt')}: {result['accuracy_attempts']:.2%}")
+    if "accuracy_at_step" in result:
+        figures = ", ".join(f"{t}: {share:.1%}" for t, share in result["accuracy_at_step"].items())
+        lines.append(f"right at step {figures}")
     return lines

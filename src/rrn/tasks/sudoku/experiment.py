@@ -17,7 +17,7 @@ from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset
 from rrn.tasks.sudoku.data import PuzzleSet, add_givens
 from rrn.tasks.sudoku.exact import generate, generate_few_givens
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.model import build, what_givens_say
+from rrn.tasks.sudoku.model import build, candidates_of
 from rrn.tasks.sudoku.predict import solve
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
@@ -103,7 +103,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
     def _with_contradictions(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Give some puzzles a digit that the solution excludes, but no given does; "contradictory" (n,) marks them."""
         puzzles = batch["puzzle"].clone()
-        others = what_givens_say(puzzles)[1] & ~F.one_hot(batch["solution"] - 1, 9).flatten(1).bool()
+        others = candidates_of(puzzles)[1] & ~F.one_hot(batch["solution"] - 1, 9).flatten(1).bool()
         contradictory = torch.from_numpy(rng.random(len(puzzles)) < self.contradiction_share) & others.any(1)
         for row in contradictory.nonzero()[:, 0].tolist():
             candidate = int(rng.choice(others[row].nonzero()[:, 0].numpy()))
@@ -113,13 +113,13 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
     def targets(self, batch: Batch) -> Tensor:
         """Classes (n · 81,): those of given cells are ignored, unless the network has a class "empty"."""
         classes = self._classes(batch)
-        return classes if self.built.first_digit else classes.where(batch["puzzle"].flatten() == 0, IGNORE)
+        return classes if self.built.first_class else classes.where(batch["puzzle"].flatten() == 0, IGNORE)
 
     def logits(self, outputs: Tensor) -> Tensor:
         return F.pad(outputs, (0, 1)) if self.contradiction_share else outputs
 
     def _classes(self, batch: Batch) -> Tensor:
-        classes = batch["solution"].flatten() - 1 + self.built.first_digit
+        classes = batch["solution"].flatten() - 1 + self.built.first_class
         if not self.contradiction_share:
             return classes
         return classes.where(~batch["contradictory"].repeat_interleave(81), NONE)
@@ -137,9 +137,9 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         return PuzzleSet(*generate(count, seeded(VALIDATION_SEED), givens))
 
     def validate(self, network: nn.Module) -> dict[str, float]:
-        steps = self.built.looks or min(self.preset.steps, 64)
-        solved = solve(self.validation.puzzles, network=network, max_steps=steps, restarts=0)
-        cells = solved.grids == self.validation.solutions
+        steps = self.built.validation_steps or min(self.preset.steps, 64)
+        solved = solve(self.validation.puzzles, network=network, max_steps=steps, attempts=1)
+        cells = solved.answers == self.validation.solutions
         figures = {"solved": float(cells.all(1).mean()), "cells": float(cells.mean())}
         figures["score"] = figures["solved"] + 0.01 * figures["cells"]
         return figures | {"most_extra": self.easing.most} if self.easing else figures

@@ -32,24 +32,24 @@ SECONDS, FASTEST, SLOWEST, HOLD = 7.0, 60, 320, 3500
 """Target duration of a GIF in seconds; shortest and longest frame, and the last frame, in milliseconds."""
 
 
-def draw_gif(path: str | Path, puzzle: Any, probabilities: np.ndarray, start: int | None = None) -> None:
+def draw_gif(path: str | Path, puzzle: Any, probabilities: np.ndarray, attempt: int | None = None) -> None:
     """An animation from step 0 on that stays on the answer; ``probabilities`` are (steps, 81, 9).
 
     Every step has a frame, or, of very many steps, every second or third: the file stays below 1.5 MB. The last frame
-    is the answer, one digit per cell; its caption says which ``start`` found it, if that is told.
+    is the answer, one digit per cell; its caption has the ``attempt`` that found it, if given.
     """
     puzzle, probabilities = _checked(path, ".gif", puzzle, probabilities)
     last = len(probabilities)
     shown = np.unique(np.linspace(0, last, min(last + 1, MOST_FRAMES - 1)).round().astype(int)).tolist()
     frames = [_panel(puzzle, probabilities[step - 1] if step else None, f"step {step}") for step in shown]
-    frames.append(_answer_panel(puzzle, probabilities, start))
+    frames.append(_answer_panel(puzzle, probabilities, attempt))
     each = int(np.clip(1000 * SECONDS / len(frames), FASTEST, SLOWEST))
     durations = [4 * each, *[each] * (len(frames) - 2), HOLD]
     write_atomically(path, gif(frames, durations, COLOURS))
 
 
 def draw_steps_png(
-    path: str | Path, puzzle: Any, probabilities: np.ndarray, steps: Iterable[int], start: int | None = None
+    path: str | Path, puzzle: Any, probabilities: np.ndarray, steps: Iterable[int], attempt: int | None = None
 ) -> None:
     """Some steps side by side; ``probabilities`` are (steps, 81, 9), and step t stands in row t - 1 of them.
 
@@ -62,23 +62,23 @@ def draw_steps_png(
     panels = [
         _panel(puzzle, probabilities[step - 1] if step else None, f"step {step}") for step in chosen if step < last
     ]
-    sheet = beside([*panels, *([_answer_panel(puzzle, probabilities, start)] if chosen[-1] == last else [])])
+    sheet = beside([*panels, *([_answer_panel(puzzle, probabilities, attempt)] if chosen[-1] == last else [])])
     write_atomically(path, png(sheet, 128))
 
 
 def draw_result(result: dict[str, Any], path: Path) -> None:
     """The paper's figure: the fraction solved against steps, a line for each number of givens.
 
-    Where there were several starts: the fraction solved against all steps of all starts, a single line.
+    Where there were several attempts: the fraction solved against the steps of all attempts, a single line.
     """
     name = f"{result['preset']}: {result['n']:,} Sudokus"
     if "accuracy_by_total_steps" in result:
         figure, axes = subplots(figsize=(6, 4))
         plot_lines(axes, {"": result["accuracy_by_total_steps"]})
-        mark(axes, result["steps"][-1], "end of the first start")
+        mark(axes, result["steps"][-1], "end of the first attempt")
         axes.set_xscale("log", base=2)
-        axes.set_xlabel("steps of all starts together, per puzzle")
-        name = f"{name}, {result['starts']} starts"
+        axes.set_xlabel("steps of all attempts, per puzzle")
+        name = f"{name}, {result['attempts']} attempts"
     else:
         figure, axes = subplots(figsize=(7.5, 4.5))
         plot_lines(axes, result["accuracy_by_givens_and_steps"])
@@ -98,14 +98,14 @@ def _checked(path: str | Path, ending: str, puzzle: Any, probabilities: np.ndarr
     return as_grids(puzzle)[0], probabilities
 
 
-def _answer_panel(puzzle: np.ndarray, probabilities: np.ndarray, start: int | None) -> Any:
+def _answer_panel(puzzle: np.ndarray, probabilities: np.ndarray, attempt: int | None) -> Any:
     """The most probable digit of every cell after the last step, what clashes marked, and whether that solves it."""
     answer = np.where(puzzle > 0, puzzle, probabilities[-1].argmax(-1) + 1).astype(np.uint8)
     last = f"{len(probabilities)} step{'s' * (len(probabilities) != 1)}"
     if not solves(answer, puzzle)[0]:
         caption = f"not solved after {last}"
     else:
-        caption = f"solved in {last}" + ("" if start is None else f", start {start}")
+        caption = f"solved in {last}" + ("" if attempt is None else f", attempt {attempt}")
     return _panel(puzzle, np.eye(9)[answer - 1], caption, clashes(answer)[0])
 
 

@@ -1,4 +1,4 @@
-"""The networks for Sudoku, on the graph of its cells, as in the paper, or on that of its open candidates."""
+"""The networks for Sudoku: on the graph of cells, as in the paper, and on the graph of open candidates."""
 
 from functools import cache
 from typing import Any
@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rrn.constraints.solving import CandidateNetwork
 from rrn.graphs import NeighbourTable
+from rrn.inference.candidates import CandidateNetwork, GroupTable, make_network
 from rrn.inference.search import known_logits
 from rrn.network import RRN
 from rrn.nn.updates import State
@@ -20,10 +20,10 @@ from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPrese
 from rrn.training.experiment import Batch
 from rrn.training.tying import Axis, Ties, ties_of
 
-DIGIT_OF_ITS_OWN = 3.0
-"""How much larger a digit's own unit is than others', at first, where digits are treated alike."""
-KINDS = 6
-"""Kinds of groups that a candidate stands in: `candidate_groups`."""
+OWN_UNIT = 3.0
+"""Added to the unit that belongs to a digit in its embedding, at initialisation, where digits are tied."""
+GROUP_TYPES = 6
+"""Group types of `candidate_groups`."""
 ROWS_AND_COLUMNS = ((1, 2), (4, 5))
 
 
@@ -45,9 +45,9 @@ def cell_graph(puzzles: int, device: torch.device) -> NeighbourTable:
 
 
 class CellSudoku(PuzzleNetwork):
-    """The paper's network, on the graph of cells. ``changed`` are settings of its `RRN` that are others."""
+    """The paper's network, on the graph of cells. ``changed`` overrides settings of its `RRN`."""
 
-    first_digit = 1
+    first_class = 1
 
     def __init__(self, preset: PaperPreset | WholeGraphPreset, **changed: Any) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class CellSudoku(PuzzleNetwork):
         node_batch = torch.arange(count, device=x.device).repeat_interleave(81)
         always_zero = x.new_zeros(1, 1, 1) if self.rrn.edge_features else None
         given = self.rrn.prepare(x, cell_graph(count, x.device), always_zero, node_batch)
-        if state is not None and "age" in batch:  # a puzzle that is new in its place starts from x, and learns to
+        if state is not None and "age" in batch:  # a new puzzle starts from x, with gradients
             state = state.where((batch["age"] == 0).repeat_interleave(81), self.rrn.initial_state(given))
         outputs, state = self.rrn.run(given, steps=steps, state=state)
         return outputs.view(steps, count * 81, 10), state
@@ -78,14 +78,14 @@ class CellSudoku(PuzzleNetwork):
     def rows(self, batch: Batch) -> Tensor:
         return torch.full_like(batch["puzzle"][:, 0], 81)
 
-    def start(self, batch: Batch) -> State:
+    def initial_state(self, batch: Batch) -> State:
         return self.rrn.initial_state(self.features(batch["puzzle"]))
 
-    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
+    def add_noise(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
         return self.rrn.update.add_noise(state, noise, generator)
 
     def ties(self) -> list[Ties]:
-        """What is equal if the network treats all digits alike: ``tied_digit_units`` of every layer belong to each."""
+        """The weights that are equal if digits are tied: ``tied_digit_units`` of every layer belong to each digit."""
         if not (units := self.tied_digit_units):
             return []
         names, digit = Axis.of(0, 0, 1) + Axis.of(9, 1, 0), Axis.of(9, 1, 7)
@@ -105,64 +105,60 @@ class CellSudoku(PuzzleNetwork):
             left_out=("row", "column"),
         )
 
-    def treat_alike(self) -> None:
+    def tie_weights(self) -> None:
         for tied in self.ties():
             if tied.parameter is self.digit.weight:
                 with torch.no_grad():
                     self.digit.weight.copy_(tied.mean(self.digit.weight))
-                    self.digit.weight[1:, :9] += DIGIT_OF_ITS_OWN * torch.eye(9, device=self.digit.weight.device)
+                    self.digit.weight[1:, :9] += OWN_UNIT * torch.eye(9, device=self.digit.weight.device)
             elif tied.parameter.dim() == 2:
                 tied.draw(gates=len(tied.parameter) // self.rrn.hidden or 1)
 
 
-def what_givens_say(puzzles: Tensor, box: Box = USUAL) -> tuple[Tensor, Tensor]:
-    """Which candidates are given, and which are still open: (puzzles, cells) → two of (puzzles, n³), bool.
+def candidates_of(puzzles: Tensor, box: Box = USUAL) -> tuple[Tensor, Tensor]:
+    """The given and the open candidates of puzzles (n, cells): two of (n, cells · digits), bool.
 
-    The rest is ruled out: by the digit given in the same cell, or by a given in the same row, column or box.
+    All others are ruled out: by the digit given in the same cell, or by a given in the same row, column or box.
     """
     (high, wide), n, count = box, size_of(box), puzzles.shape[0]
     given = F.one_hot(puzzles, n + 1)[..., 1:].bool().view(count, n, n, n)
     boxes = given.view(count, n // high, high, n // wide, wide, n)
     in_box = boxes.any(4, keepdim=True).any(2, keepdim=True).expand_as(boxes).reshape_as(given)
     seen = given.any(2, keepdim=True) | given.any(1, keepdim=True) | in_box
-    still_open = (puzzles == 0).view(count, n, n, 1) & ~seen
-    return given.flatten(1), still_open.flatten(1)
+    open_ = (puzzles == 0).view(count, n, n, 1) & ~seen
+    return given.flatten(1), open_.flatten(1)
 
 
 class CandidateSudoku(CandidateNetwork, PuzzleNetwork):
     """A recurrent relational network whose nodes are the open candidates.
 
-    Candidates that the givens rule out take no part: the graph itself says what the givens say. The network is not told
-    which digit, row or column a candidate is of, so it treats all digits, lines, bands and stacks alike, and runs on
-    Sudokus of any size. It does tell rows from columns: each kind of group has weights of its own. ``box`` is needed
-    only where the number of cells does not say it.
+    Candidates ruled out by the givens are removed before the network runs. It has no features of digits, rows and
+    columns, so it is equivariant to permuting digits, lines, bands and stacks, and runs on Sudokus of any size.
+    Rows and columns differ: each group type has its own weights. ``box`` is needed only where the number of cells does
+    not determine it.
     """
 
-    any_size = True
-
     def __init__(self, preset: CandidatesPreset) -> None:
-        super().__init__(KINDS, preset.hidden, preset.message_width, preset.layer_width)
-        self.refutes, self.exchanged = (
-            preset.contradiction_share > 0,
-            ROWS_AND_COLUMNS if preset.tie_rows_and_columns else (),
-        )
+        rrn = make_network(GROUP_TYPES, preset.hidden, preset.message_width, preset.layer_width)
+        super().__init__(rrn, GROUP_TYPES)
+        self.detects_contradictions = preset.contradiction_share > 0
+        self.exchangeable = ROWS_AND_COLUMNS if preset.tie_rows_and_columns else ()
 
     def prepare(self, batch: Batch, box: Box | None = None) -> Batch:
-        """With "open", which candidates are, and "known", the logits of the others: (n, 729) each."""
+        """With "open", the open candidates, and "known", the logits of the others: (n, 729) each."""
         if "open" in batch:
             return batch
-        given, still_open = what_givens_say(batch["puzzle"], box or box_of(batch["puzzle"].shape[1]))
-        return batch | {"open": still_open, "known": known_logits(given).to(next(self.parameters()).dtype)}
+        given, open_ = candidates_of(batch["puzzle"], box or box_of(batch["puzzle"].shape[1]))
+        return batch | {"open": open_, "known": known_logits(given).to(next(self.parameters()).dtype)}
 
-    def forward(
-        self, batch: Batch, *, steps: int, state: State | None = None, box: Box | None = None
-    ) -> tuple[Tensor, State]:
-        box = box or box_of(batch["puzzle"].shape[1])
-        logits, state = self.run(self.prepare(batch, box), *groups_on(box, batch["puzzle"].device), steps, state)
-        return logits.view(steps, -1, size_of(box)), state
+    def rows(self, batch: Batch) -> Tensor:
+        return self.prepare(batch)["open"].sum(1)
+
+    def groups_of(self, batch: Batch) -> GroupTable:
+        return group_table(box_of(batch["puzzle"].shape[1]), batch["puzzle"].device)
 
 
 @cache
-def groups_on(box: Box, device: torch.device) -> tuple[Tensor, tuple[int, ...]]:
-    """The groups of all candidates, for `open_graph`."""
-    return torch.from_numpy(sudoku(box).member_of).to(device), sudoku(box).counts
+def group_table(box: Box, device: torch.device) -> GroupTable:
+    """The groups of all candidates of a Sudoku with such boxes."""
+    return GroupTable(torch.from_numpy(sudoku(box).member_of).to(device), sudoku(box).counts, size_of(box))

@@ -1,178 +1,163 @@
-"""Solving Sudokus with a network: puzzles in, grids out, and whether each of them is a solution."""
+"""Solving Sudokus with a network: puzzles in, checked grids out."""
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rrn.constraints.exact import diagnosis
 from rrn.errors import InputError
-from rrn.inference.places import NOISE, BatchWork, Found, Kept, Places, think_through
-from rrn.inference.search import GuessedBatch
-from rrn.nn.updates import State
+from rrn.inference.attempts import NOISE, run_attempts
+from rrn.inference.candidates import CandidateBatch
+from rrn.inference.result import Result, Status
 from rrn.tasks.parallel import in_threads
 from rrn.tasks.sudoku.declared import sudoku
+from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.files import parse_puzzle
-from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, size_of, solves
+from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, is_solved, size_of
+from rrn.tasks.sudoku.model import CandidateSudoku, group_table
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 
-RESTARTS = 8
-PLACES = 32
-"""Puzzles of 9 × 9 worked on at a time. Larger ones are fewer."""
+ATTEMPTS = 9
+SLOTS = 32
+"""Puzzles of 9 × 9 in the running batch; fewer of larger ones."""
 PART = 100
 """Puzzles that one thread takes at a time."""
-
-
-@dataclass(frozen=True)
-class Solved:
-    """What `solve` found for n puzzles.
-
-    Attributes:
-        grids: (n, 81) digits 1-9: the answer at the step that counts. Look at ``valid`` before you trust one.
-        valid: (n,) whether the grid breaks no rule and keeps the givens, and so is a solution.
-        steps: (n,) steps of message passing it took, in the start that counts.
-        starts: (n,) starts it took: 1 where the first, clean one did it.
-        first_grids: (n, 81) the answer of the first, clean start.
-        confidence: (n,) the mean probability of the digits put into empty cells.
-        probabilities: (steps, n, 81, 9) after every step, where asked for; rows beyond a puzzle's steps repeat.
-    """
-
-    grids: np.ndarray
-    valid: np.ndarray
-    steps: np.ndarray
-    starts: np.ndarray
-    first_grids: np.ndarray
-    confidence: np.ndarray
-    probabilities: np.ndarray | None = None
+EXACT_GUESSES = 100_000
+"""Guesses of the exact search that diagnoses what the first attempt did not solve."""
 
 
 def solve(
     puzzles: Any,
     *,
     max_steps: int = 128,
-    restarts: int = RESTARTS,
+    attempts: int = ATTEMPTS,
     noise: float = NOISE,
-    guess: bool = True,
+    search: bool = True,
     weights: str = "sudoku",
     network: nn.Module | None = None,
-    trace: bool = False,
+    fallback: Callable[[], nn.Module] | None = None,
+    record: bool = False,
     seed: int = 0,
     box: Box = USUAL,
+    exact_guesses: int = EXACT_GUESSES,
     progress: Callable[[int, int], Any] = lambda done, of: None,
-) -> Solved:
-    """Run a network on puzzles until their grids are filled and break no rule, or ``max_steps`` have passed.
+) -> Result:
+    """Run a network on n puzzles until their grids are filled and break no rule.
+
+    An exact search diagnoses puzzles that the first attempt does not solve; impossible ones get no further attempts.
 
     Args:
         puzzles: one or many, as (n, 81) or (n, 9, 9) digits with 0 for empty, or strings of 81 characters.
-        box: rows and columns of a box, for Sudokus of another size than 9 × 9.
-        max_steps: steps of one start.
-        restarts: starts with noise on the way for puzzles that the first, clean start did not solve.
+        max_steps: steps of one attempt.
+        attempts: how many attempts a puzzle gets; all but the first add noise.
         noise: its standard deviation.
-        guess: let a network that was trained with ``--contradiction-share`` guess, and take guesses back: see
-            `rrn.inference.search`. Its further starts share what there is to search.
+        search: use best-first search if the network detects contradictions.
         weights: shipped weights, a folder or a hub id; or give a ``network``.
-        trace: keep the probabilities of every step of the start that counts: the one that solved it, or the first.
+        fallback: makes a stronger network for puzzles that several attempts leave unsolved.
+        record: record the probabilities of every digit in every cell at every step.
         seed: of the noise.
+        box: rows and columns of a box, for Sudokus of another size than 9 × 9.
+        exact_guesses: limit of the exact search.
+        progress: called with the number of puzzles done and the number of all.
+
+    Returns:
+        a `Result`: answers uint8 (n, 81), and in details ``puzzles`` (n, 81), ``first_answers`` (n, 81), those of the
+        first attempt, and ``fallback`` (n,), whether the stronger network ran.
     """
     grids = _as_puzzles(puzzles, box)
-    if restarts < 0:
-        raise InputError(f"restarts: expected 0 or more, got {restarts}")
-    network = load(weights) if network is None else _for_puzzles(network)
-    if box != USUAL and not network.any_size:
-        raise InputError("Sudokus of other sizes: only the network on candidates (the preset 'sudoku') solves them")
-    guess = guess and network.refutes
-    parts = [grids[low : low + PART] for low in range(0, max(len(grids), 1), PART)]
-    done = itertools.count(1)
+    full, cells, size = is_solved(grids, box), grids.shape[1], size_of(box)
+    done = itertools.count(1 + int(full.sum()))
 
-    def run(number: int) -> Solved:
-        generator = torch.Generator().manual_seed(seed * 1_000_003 + number)
-        kept = Kept(lambda outputs: outputs.softmax(-1)) if trace else None
-        batch = {"puzzle": torch.from_numpy(parts[number]).long()}
-        told: dict[str, Any] = {"box": box} if network.any_size else {}
-        with torch.inference_mode():
-            found = think_through(
-                _GuessedPuzzles(network, batch, sudoku(box).candidates, **told)
-                if guess
-                else _Puzzles(network, batch, **told),
-                max_steps=max_steps,
-                starts=1 + restarts,
-                noise=noise,
-                places=max(1, PLACES * 9**3 // size_of(box) ** 3),
-                generator=generator,
-                progress=lambda _: progress(next(done), len(grids)),
-                watch=kept,
-            )
-        probabilities = kept.of(found, max_steps).float().numpy() if kept else None
-        return _as_solved(parts[number], found, size_of(box), probabilities)
+    def run(rows: np.ndarray, by: PuzzleNetwork) -> Result:
+        parts = [rows[low : low + PART] for low in range(0, len(rows), PART)]
 
-    return _together(in_threads(run, range(len(parts))))
+        def one(number: int) -> Result:
+            chosen = grids[parts[number]]
+            batch, kwargs = {"puzzle": torch.from_numpy(chosen).long()}, {}
+            if isinstance(by, CandidateSudoku):
+                batch, kwargs = by.prepare(batch, box), {"groups": group_table(box, by.device)}
+            with torch.inference_mode():
+                problems = CandidateBatch(
+                    by,
+                    batch,
+                    sudoku(box).layout,
+                    torch.from_numpy(chosen[..., None] == np.arange(1, size + 1)).flatten(1),
+                    search=search and by.detects_contradictions,
+                    diagnose=lambda row: _diagnose(chosen[row], box, exact_guesses),
+                    **kwargs,
+                )
+                return run_attempts(
+                    problems,
+                    max_steps=max_steps,
+                    attempts=attempts,
+                    noise=noise,
+                    slots=max(1, SLOTS * 9**3 // size**3),
+                    generator=torch.Generator().manual_seed(seed * 1_000_003 + number),
+                    progress=lambda _: progress(next(done), len(grids)) if by is network else None,
+                    record=(lambda logits: logits.unflatten(2, (cells, -1)).softmax(-1)) if record else None,
+                )
+
+        return one(0) if len(parts) == 1 else Result.concatenate(in_threads(one, range(len(parts))))
+
+    network = as_puzzle_network(load(weights) if network is None else network)
+    if box != USUAL and not isinstance(network, CandidateSudoku):
+        raise InputError("box: only networks on candidates, such as 'sudoku', solve other sizes than 9 × 9")
+    status, message = [Status.ALREADY_SOLVED] * len(grids), ["the grid is full and breaks no rule"] * len(grids)
+    answers, first, records = grids.copy(), grids.copy(), [None] * len(grids)
+    steps, tried = np.zeros((2, len(grids)), np.int64)
+    confidence, handed_over = np.ones(len(grids)), np.zeros(len(grids), bool)
+    rows = np.flatnonzero(~full)
+    for by in (network, fallback if attempts > 1 else None):
+        if by is None or not len(rows):
+            break
+        found = run(rows, by if isinstance(by, PuzzleNetwork) else as_puzzle_network(by()))
+        answers[rows] = _digits(found.answers, cells)
+        if by is network:
+            first[rows] = _digits(found.details["first_answers"], cells)
+        handed_over[rows] = by is not network
+        steps[rows], confidence[rows] = found.steps, found.confidence
+        tried[rows] += found.attempts
+        for place, row in enumerate(rows):
+            status[row], message[row] = found.status[place], found.message[place]
+            records[row] = found.record[place] if record else None
+        rows = np.array([row for row in rows if status[row] in (Status.UNSOLVED, Status.AMBIGUOUS)], dtype=np.int64)
+    details = {"puzzles": grids, "first_answers": first, "fallback": handed_over}
+    return Result(status, answers, steps, tried, confidence, message, records if record else None, details)
 
 
 def load(weights: str) -> PuzzleNetwork:
     """A network for Sudoku by the name of its weights."""
     from rrn.tasks.weights import from_pretrained
 
-    return _for_puzzles(from_pretrained(weights, task="sudoku"))
+    return as_puzzle_network(from_pretrained(weights, task="sudoku"))
 
 
-def _for_puzzles(network: nn.Module) -> PuzzleNetwork:
+def as_puzzle_network(network: nn.Module) -> PuzzleNetwork:
     if not isinstance(network, PuzzleNetwork):
         raise InputError(f"network: expected a PuzzleNetwork, got {type(network).__name__}")
     return network
 
 
 def answers_by_step(network: nn.Module, puzzles: np.ndarray, steps: int) -> np.ndarray:
-    """The digits the network would put after every step from a clean start, never stopping: (steps, n, 81)."""
-    network = _for_puzzles(network)
+    """The most probable digits after every step of one attempt that never stops: (steps, n, 81)."""
+    network = as_puzzle_network(network)
     with torch.inference_mode():
         outputs, _ = network({"puzzle": torch.from_numpy(puzzles).long().to(network.device)}, steps=steps)
-        logits = outputs.view(steps, len(puzzles), 81, -1)[..., network.first_digit :]
+        logits = outputs.view(steps, len(puzzles), 81, -1)[..., network.first_class :]
         return logits.argmax(-1).cpu().numpy().astype(np.uint8) + 1
 
 
-class _Puzzles(BatchWork):
-    """Puzzles as `rrn.inference.places.Work`: finished when the grid is a solution."""
-
-    network: PuzzleNetwork
-
-    def run(self, places: Places, steps: int) -> tuple[Tensor, State]:
-        outputs, state = super().run(places, steps)
-        logits = outputs.view(steps, len(places.numbers), self.batch["puzzle"].shape[1], -1)
-        return logits[..., self.network.first_digit :].cpu(), state
-
-    def finished(self, places: Places, outputs: Tensor) -> Tensor:
-        puzzles = self.batch["puzzle"][places.numbers].cpu().numpy().astype(np.uint8)
-        answers = (outputs.argmax(-1) + 1).numpy().astype(np.uint8)
-        solved = solves(
-            answers.reshape(-1, puzzles.shape[1]), np.tile(puzzles, (len(answers), 1)), self.told.get("box", USUAL)
-        )
-        return torch.from_numpy(solved).view(answers.shape[:2])
-
-    def answer(self, places: Places, outputs: Tensor, place: int, step: int) -> Tensor:
-        return outputs[step, place]
+def _diagnose(puzzle: np.ndarray, box: Box, guesses: int) -> tuple[Status, str]:
+    return diagnosis("the puzzle", int(count_solutions(puzzle, box=box, most_tries=guesses)[0]))
 
 
-class _GuessedPuzzles(GuessedBatch, _Puzzles):
-    """Puzzles in which the network guesses."""
-
-
-def _as_solved(puzzles: np.ndarray, found: Found, digits: int, probabilities: np.ndarray | None) -> Solved:
-    nothing = torch.zeros(0, puzzles.shape[1], digits, device="cpu")
-    logits, first = (torch.stack(a) if a else nothing for a in (found.answers, found.first_answers))
-    grids, first_grids = ((answers.argmax(-1) + 1).numpy().astype(np.uint8) for answers in (logits, first))
-    empty = puzzles == 0
-    confidence = (logits.softmax(-1).amax(-1).numpy() * empty).sum(1) / np.maximum(empty.sum(1), 1)
-    valid, steps, starts = found.finished.numpy(), found.steps.numpy(), found.starts.numpy()
-    return Solved(grids, valid, steps, starts, first_grids, confidence, probabilities)
-
-
-def _together(parts: list[Solved]) -> Solved:
-    names = [field.name for field in fields(Solved) if getattr(parts[0], field.name) is not None]
-    axes = {"probabilities": 1}
-    return Solved(**{n: np.concatenate([getattr(part, n) for part in parts], axes.get(n, 0)) for n in names})
+def _digits(logits: list[Tensor], cells: int) -> np.ndarray:
+    """The most probable digit of every cell: logits (cells · digits,) each → uint8 (n, cells)."""
+    return (torch.stack(logits).unflatten(1, (cells, -1)).argmax(-1) + 1).numpy().astype(np.uint8)
 
 
 def _as_puzzles(puzzles: Any, box: Box) -> np.ndarray:

@@ -10,8 +10,7 @@ from torch import nn
 from rrn.errors import InputError
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import CELLS, describe_clash, grid_to_line, line_to_grid
-from rrn.tasks.sudoku.heard import GROUPS, heard
-from rrn.tasks.sudoku.outcome import work_out
+from rrn.tasks.sudoku.influence import GROUPS, influence
 from rrn.tasks.sudoku.predict import solve
 from rrn.tasks.sudoku.text import entries
 from rrn.training.presets import Preset
@@ -139,35 +138,33 @@ def _solve(network: nn.Module, fallback: nn.Module | None, request: SolveRequest
         )
     names = ["The puzzle"] if count == 1 else [f"Puzzle {number}" for number in range(1, count + 1)]
     puzzles = [_without_clashes(text, name) for text, name in zip(request.puzzles, names, strict=True)]
-    found = work_out(
-        puzzles,
-        network,
+    found = solve(
+        np.stack(puzzles),
+        network=network,
         max_steps=request.steps,
-        restarts=request.attempts - 1,
+        attempts=request.attempts,
         seed=request.seed,
-        trace=True,
-        guesses=limits.SEARCH_GUESSES,
-        stronger=None if fallback is None else lambda: fallback,
+        record=True,
+        exact_guesses=limits.SEARCH_GUESSES,
+        fallback=None if fallback is None else lambda: fallback,
     )
     rows = []
-    for outcome in found:
-        record = np.eye(9)[outcome.answer - 1][None] if outcome.chances is None else outcome.chances
-        status = {"no solution": "impossible", "not solved": "unsolved"}.get(outcome.status, outcome.status)
-        if status == "unsolved" and "several solutions" in (outcome.reason or ""):
-            status = "ambiguous"
+    for result in found:
+        record = np.eye(9)[result.answers - 1][None] if result.record is None else result.record
+        puzzle = result.details["puzzles"]
         rows.append(
             {
-                "puzzle": grid_to_line(outcome.problem),
-                "solved": outcome.valid,
-                "status": status,
-                "message": outcome.reason[0].upper() + outcome.reason[1:] + "." if outcome.reason else "",
-                "answer": grid_to_line(outcome.answer),
-                "steps": outcome.steps,
-                "attempts": outcome.starts,
-                "fallback": outcome.handed_over,
-                "confidence": round(outcome.confidence, 4),
+                "puzzle": grid_to_line(puzzle),
+                "solved": result.solved,
+                "status": result.status,
+                "message": result.message[0].upper() + result.message[1:] + "." if result.message else "",
+                "answer": grid_to_line(result.answers),
+                "steps": result.steps,
+                "attempts": result.attempts,
+                "fallback": result.details["fallback"],
+                "confidence": round(result.confidence, 4),
                 "grids": ["".join(map(str, digits)) for digits in (record.argmax(-1) + 1).tolist()],
-                "decided": ((record.max(-1) >= DECIDED) | (outcome.problem > 0)).sum(1).tolist(),
+                "decided": ((record.max(-1) >= DECIDED) | (puzzle > 0)).sum(1).tolist(),
                 "probabilities": np.round(record.astype(float), 3).tolist() if request.probabilities else None,
             }
         )
@@ -175,7 +172,7 @@ def _solve(network: nn.Module, fallback: nn.Module | None, request: SolveRequest
 
 
 def _influence(network: nn.Module, request: InfluenceRequest) -> dict[str, Any]:
-    found = heard(network, _without_clashes(request.puzzle), request.step)
+    found = influence(network, _without_clashes(request.puzzle), request.step)
     return {"groups": list(GROUPS), "influence": np.round(found.astype(float), 4).tolist()}
 
 
@@ -190,8 +187,8 @@ def examples() -> list[Example]:
 
 
 def warm_up(network: nn.Module) -> None:
-    solve(EXAMPLES[0], network=network, max_steps=4, restarts=1, trace=True)
-    work_out([np.zeros(CELLS, np.uint8)], network, max_steps=1, restarts=0, guesses=1)
+    solve(EXAMPLES[0], network=network, max_steps=4, attempts=2, record=True)
+    solve(np.zeros((1, CELLS), np.uint8), network=network, max_steps=1, attempts=1, exact_guesses=1)
 
 
 def router(network: nn.Module, preset: Preset, pool: Pool, fallback: nn.Module | None = None) -> APIRouter:

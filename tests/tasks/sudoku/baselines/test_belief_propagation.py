@@ -140,11 +140,11 @@ def test_balancing_makes_cells_and_digits_sum_to_one() -> None:
 )
 def test_easy_puzzles_are_solved_that_no_steps_would_not_solve(network: bp.BeliefPropagation) -> None:
     puzzles, solutions = generate(20, np.random.default_rng(2), 14)
-    state = network.start({"puzzle": torch.from_numpy(puzzles)})
+    state = network.initial_state({"puzzle": torch.from_numpy(puzzles)})
     known = network.beliefs(state.h.view(20, 243, 9), bp.evidence_of(torch.from_numpy(puzzles).long()))
     assert not (known.argmax(-1).numpy() + 1 == solutions).all(1).any()
-    found = solve(puzzles, network=network, max_steps=32, restarts=0)
-    assert (found.grids == solutions).all(1).mean() >= 0.95
+    found = solve(puzzles, network=network, max_steps=32, attempts=1)
+    assert (found.answers == solutions).all(1).mean() >= 0.95
 
 
 def test_a_contradiction_is_no_error() -> None:

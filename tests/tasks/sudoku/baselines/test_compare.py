@@ -29,7 +29,7 @@ def test_a_batch_of_puzzles_in_probabilities_of_every_step_out(
     with torch.no_grad():
         outputs, state = network({"puzzle": puzzles}, steps=2)
         again, _ = network({"puzzle": puzzles}, steps=1, state=state)
-    digits = outputs[..., int(network.first_digit) :]
+    digits = outputs[..., int(network.first_class) :]
     assert digits.shape == (2, 2 * 81, 9)
     assert again.shape == (1, *outputs.shape[1:])
     assert torch.isfinite(digits.softmax(-1)).all()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rrn import InputError
-from rrn.constraints.search import MOST_PLACEMENTS
+from rrn.constraints.exact import MOST_PLACEMENTS
 from rrn.tasks.sudoku.exact import UNKNOWN, count_solutions, cover, generate, solve_exactly
 from rrn.tasks.sudoku.grid import is_solved, solves
 

@@ -179,7 +179,7 @@ class BeliefPropagation(PuzzleNetwork):
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         puzzles = batch["puzzle"]
-        state = self.start(batch) if state is None else state
+        state = self.initial_state(batch) if state is None else state
         evidence = evidence_of(puzzles)
         messages, age = state.h.view(len(puzzles), -1, 9), state.memory[0]
         outputs = []
@@ -188,12 +188,12 @@ class BeliefPropagation(PuzzleNetwork):
             outputs.append(self.beliefs(messages, evidence).log_softmax(-1))
         return torch.stack(outputs).flatten(1, 2), State(messages.flatten(1), (age,))
 
-    def start(self, batch: Batch) -> State:
+    def initial_state(self, batch: Batch) -> State:
         puzzles = batch["puzzle"]
         messages = torch.zeros(len(puzzles), self.graph.places * 9, dtype=torch.float64, device=puzzles.device)
         return State(messages, (torch.zeros_like(puzzles[:, :1]),))
 
-    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
+    def add_noise(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
         return state._replace(h=state.h + noise * normal_like(state.h, generator))
 
     def beliefs(self, messages: Tensor, evidence: Tensor) -> Tensor:
@@ -254,7 +254,7 @@ class ModifiedBeliefPropagation(BeliefPropagation):
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         puzzles = batch["puzzle"]
-        state = self.start(batch) if state is None else state
+        state = self.initial_state(batch) if state is None else state
         messages, (age, grids) = state.h.view(len(puzzles), -1, 9), state.memory
         outputs = []
         for _ in range(steps):
@@ -270,7 +270,7 @@ class ModifiedBeliefPropagation(BeliefPropagation):
         due = ((age + 1) % self.balance_every == 0)[..., None, None]
         return torch.where(due, balanced(incoming), incoming) if due.any() else incoming
 
-    def start(self, batch: Batch) -> State:
+    def initial_state(self, batch: Batch) -> State:
         start = super().start(batch)
         return State(start.h, (*start.memory, batch["puzzle"]))
 

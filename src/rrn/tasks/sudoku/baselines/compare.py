@@ -92,14 +92,14 @@ def measure(
         puzzles = _with_givens(puzzles, solutions, system.givens)
     givens = (puzzles > 0).sum(1)
     started = time.perf_counter()
-    found = solve(puzzles, network=network, max_steps=system.steps, restarts=0, progress=progress)
-    right = (found.grids == solutions).all(1)
+    found = solve(puzzles, network=network, max_steps=system.steps, attempts=1, progress=progress)
+    right = (found.answers == solutions).all(1)
     empty = puzzles == 0
     return {
         "title": system.title,
         "paper": system.paper,
         "accuracy": float(right.mean()),
-        "cells": float((found.grids == solutions)[empty].mean()),
+        "cells": float((found.answers == solutions)[empty].mean()),
         "n": len(puzzles),
         "givens": [int(givens.min()), int(givens.max())],
         "steps": system.steps,

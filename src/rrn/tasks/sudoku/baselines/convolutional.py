@@ -24,7 +24,7 @@ FILLED = 30.0
 class ConvolutionalSudoku(PuzzleNetwork):
     """The state is the current grid, (n, 81), 0 for an empty cell. The original has 512 ``filters``."""
 
-    looks = 64  # as many digits are filled in; it is trained on one
+    validation_steps = 64  # as many digits are filled in; it is trained on one
 
     def __init__(self, filters: int, tied_digit_units: int = 0) -> None:
         super().__init__()
@@ -65,9 +65,9 @@ class ConvolutionalSudoku(PuzzleNetwork):
         inputs = {"layers.0.0": (empty + digits).times(9)} | convolutions
         return ties_of(self, hidden, outputs={"digits": digits}, inputs=inputs)
 
-    def treat_alike(self) -> None:
+    def tie_weights(self) -> None:
         draw_tied(self.ties(), own=2.0, rest=0.5)
 
-    def start(self, batch: Batch) -> State:
+    def initial_state(self, batch: Batch) -> State:
         """Noise changes nothing: a grid cannot be a little different."""
         return State(batch["puzzle"].float())

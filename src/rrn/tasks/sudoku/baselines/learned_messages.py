@@ -35,7 +35,7 @@ class LearnedMessages(PuzzleNetwork):
         count = len(puzzles)
         given = given_digits(puzzles)
         given_here, is_given = given[:, SUDOKU.cell_of], (puzzles > 0)[:, SUDOKU.cell_of, None]
-        beta = (self.start(batch) if state is None else state).h.view(count, SUDOKU.places, 9)
+        beta = (self.initial_state(batch) if state is None else state).h.view(count, SUDOKU.places, 9)
         outputs = []
         for _ in range(steps):
             to_units = torch.where(is_given, given_here, beta[:, SUDOKU.elsewhere].sum(2).softmax(-1))
@@ -49,9 +49,9 @@ class LearnedMessages(PuzzleNetwork):
         others = (each.sum(2, keepdim=True) - each).view(-1, 3, 9, 9, each.shape[-1])
         return self.rest((others + self.spoken_to).relu()).view_as(to_units)
 
-    def start(self, batch: Batch) -> State:
+    def initial_state(self, batch: Batch) -> State:
         puzzles = batch["puzzle"]
         return State(self.heard.new_zeros(len(puzzles), SUDOKU.places * 9))
 
-    def noisy(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
+    def add_noise(self, state: State, noise: Tensor, generator: torch.Generator | None = None) -> State:
         return State(state.h + noise * normal_like(state.h, generator))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rrn.constraints.search import MOST_PLACEMENTS
+from rrn.constraints.exact import MOST_PLACEMENTS
 from rrn.errors import InputError
 from rrn.tasks.sudoku.exact import bitboards, cover, walks
 from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, size_of

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rrn._compat import compiled
-from rrn.constraints.search import UNKNOWN
+from rrn.constraints.exact import UNKNOWN
 from rrn.tasks.sudoku.exact.integers import UNLIMITED, count_bits, draw, integers, nth_bit, shuffle, table
 
 BAND = (1 << 27) - 1

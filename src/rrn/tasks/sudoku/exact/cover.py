@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from rrn.constraints.search import Cover, dig, random_answer, search
+from rrn.constraints.exact import Cover, dig, random_answer, search
 from rrn.tasks.sudoku.grid import Box, candidate_groups, size_of
 
 

@@ -1,7 +1,7 @@
-"""Exact search: solutions counted, for proofs that there is none, or only one, and for making problems.
+"""Exact search: counts solutions, proves that there is none or only one, and makes problems.
 
-It goes through choices of candidates with exactly one, or at most one, in every group. Problems can be beyond any
-search, so one is given up after so many placements.
+It enumerates choices of candidates with exactly one, or at most one, in every group. It stops after a limit of
+placements, because some problems are too large for any exact search.
 """
 
 from typing import NamedTuple
@@ -10,18 +10,19 @@ import numpy as np
 
 from rrn._compat import compiled
 from rrn.errors import InputError
+from rrn.inference.result import Status
 
 MOST_PLACEMENTS = 20_000
 UNKNOWN = -1
 
 
 class Cover(NamedTuple):
-    """Groups as the search reads them, all kinds counted through.
+    """Groups as the search reads them, numbered through over all types.
 
     Attributes:
-        groups: (candidates, kinds), the groups that each candidate stands in.
+        groups: (candidates, types), the groups that each candidate is in.
         starts: (groups + 1,), where the members of each group begin.
-        members: (candidates · kinds,), the candidates of the first group, then of the second …
+        members: (candidates · types,), the candidates of the first group, then of the second …
         needed: (groups,), whether exactly one is true, not at most one.
     """
 
@@ -47,7 +48,7 @@ def search(
     most_placements: int = MOST_PLACEMENTS,
 ) -> tuple[np.ndarray, int]:
     """The first solution, as bool (candidates,), and how many there are, counted up to ``limit``; UNKNOWN if the search
-    was given up. Candidates are tried in the order of ``rank``, by default in their own."""
+    reached its limit. Candidates are tried in the order of ``rank``, by default in their own."""
     count = len(cover.groups)
     solution = np.zeros(count, np.bool_)
     rank = np.arange(count) if rank is None else rank
@@ -56,14 +57,15 @@ def search(
     return solution, int(found)
 
 
-def why_not(what: str, count: int) -> str:
-    """Why a network may not have solved ``what``, which has so many solutions, as `search` counts them."""
-    said = {
-        0: "has no solution, as an exact search shows",
-        1: "has a solution, which the network did not find",
-        2: "has several solutions; any of them would have been accepted",
-    }
-    return f"{what} {said[count]}" if count in said else f"whether {what} has a solution would take a longer search"
+def diagnosis(what: str, count: int) -> tuple[Status, str]:
+    """The status and the message for ``what`` was not solved and has so many solutions, as `search` counts them."""
+    if count == 0:
+        return Status.IMPOSSIBLE, f"{what} has no solution, proved by exact search"
+    if count == 1:
+        return Status.UNSOLVED, f"{what} has one solution, which the network did not find"
+    if count > 1:
+        return Status.AMBIGUOUS, f"{what} has several solutions, and the network found none of them"
+    return Status.UNSOLVED, f"{what} may have no solution: the exact search reached its limit"
 
 
 def random_answer(
@@ -75,10 +77,10 @@ def random_answer(
         rank = rng.permutation(len(cover.groups))
         true, count = search(cover, nothing, excluded, rank=rank, limit=1, most_placements=most_placements)
         if count == 0:
-            raise InputError("no answer keeps all of these constraints, as an exact search shows")
+            raise InputError("these constraints have no solution, proved by exact search")
         if count != UNKNOWN:
             return np.flatnonzero(true)
-    raise InputError("a random answer would take a longer search; give an answer, or more most_placements")
+    raise InputError("no random answer was found within the limit; give an answer, or raise most_placements")
 
 
 def dig(
@@ -88,8 +90,10 @@ def dig(
     excluded: np.ndarray | None = None,
     most_placements: int = MOST_PLACEMENTS,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What of an answer has to be given, and what need not, in random order: each candidate is taken back if the search
-    proves that there is still one solution only."""
+    """The candidates of an answer that must be given, and the others, in random order.
+
+    A candidate is removed from the givens if the search proves that the solution stays unique.
+    """
     order = rng.permutation(answer)
     given = order
     for candidate in order:
@@ -110,15 +114,15 @@ def _place(
     decided: np.ndarray,
     sign: int,
 ) -> None:
-    """Choose a candidate (sign 1) or take the last choice back (sign -1).
+    """Place a candidate (sign 1) or remove the last one placed (sign -1).
 
     ``blocked`` counts the choices that rule a candidate out, ``left`` the candidates not ruled out in a group.
     """
-    for kind in range(groups.shape[1]):
-        group = groups[candidate, kind]
+    for t in range(groups.shape[1]):
+        group = groups[candidate, t]
         decided[group] = sign > 0
-        for place in range(starts[group], starts[group + 1]):
-            other = members[place]
+        for index in range(starts[group], starts[group + 1]):
+            other = members[index]
             if sign < 0:
                 blocked[other] -= 1
             if blocked[other] == 0:
@@ -142,13 +146,13 @@ def _search(
     solution: np.ndarray,
 ) -> int:
     """The needed group with the fewest candidates left is decided next."""
-    count, kinds, total = groups.shape[0], groups.shape[1], needed.shape[0]
+    count, types, total = groups.shape[0], groups.shape[1], needed.shape[0]
     blocked, left = np.zeros(count, np.int64), starts[1:] - starts[:-1]
     decided = ~needed
     for candidate in excluded:
         if blocked[candidate] == 0:
-            for kind in range(kinds):
-                left[groups[candidate, kind]] -= 1
+            for t in range(types):
+                left[groups[candidate, t]] -= 1
         blocked[candidate] += 1
     for candidate in given:
         if blocked[candidate] > 0:
@@ -182,8 +186,8 @@ def _search(
                 last = rank[chosen[depth]]
                 _place(chosen[depth], groups, starts, members, blocked, left, decided, -1)
             following, lowest = -1, count
-            for place in range(starts[group], starts[group + 1]):
-                other = members[place]
+            for index in range(starts[group], starts[group + 1]):
+                other = members[index]
                 if blocked[other] == 0 and last < rank[other] < lowest:
                     following, lowest = other, rank[other]
             chosen[depth] = following
