@@ -119,7 +119,7 @@ def elsewhere() -> Iterator[torch.device]:
 
 def _forget_graphs() -> None:
     """Those that are kept by device: the meta device without numbers is another one."""
-    for kept in (model.cell_graph, model.groups_on):
+    for kept in (model.cell_graph, model.group_table):
         kept.cache_clear()
 
 

@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from rrn.errors import InputError
-from rrn.io.pretrained import from_pretrained
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.export import Step
 from rrn.tasks.sudoku.files import parse_puzzle
 from rrn.tasks.sudoku.influence import GROUPS, group_masks, influence
 from rrn.tasks.sudoku.model import GROUP_TYPES
+from rrn.tasks.weights import from_pretrained
 
 PUZZLES = np.stack([parse_puzzle(text) for text in EXAMPLES[:2]])
 
