@@ -117,13 +117,12 @@ def test_a_panel_is_served_if_and_only_if_it_has_weights(
 
 def test_solving_returns_every_step(client: TestClient, easy: str) -> None:
     (row,) = ask(client, "/api/sudoku/solve", puzzles=[easy])["puzzles"]
-    found = solve(easy, restarts=0, trace=True)
-    assert row["solved"] is bool(found.valid[0]) is True
+    found = solve(easy, attempts=1, record=True)[0]
+    assert row["solved"] is found.solved is True
     assert row["message"] == ""
     assert solves(digits(row["answer"]), digits(easy)).all()
-    assert row["steps"] == found.steps[0] == len(row["probabilities"]) == len(row["grids"]) == len(row["decided"])
-    assert found.probabilities is not None
-    np.testing.assert_allclose(row["probabilities"], found.probabilities[: row["steps"], 0], atol=5.1e-4)
+    assert row["steps"] == found.steps == len(row["probabilities"]) == len(row["grids"]) == len(row["decided"])
+    np.testing.assert_allclose(row["probabilities"], found.record, atol=5.1e-4)
     assert row["grids"][-1] == row["answer"]
     assert row["decided"][-1] <= 81
 
@@ -144,22 +143,22 @@ def test_a_batch_gives_the_same_results_as_single_puzzles(client: TestClient, ea
 def test_the_status_explains_why_a_puzzle_is_not_solved(client: TestClient) -> None:
     (row,) = ask(client, "/api/sudoku/solve", puzzles=[IMPOSSIBLE], steps=8, attempts=2)["puzzles"]
     assert (row["solved"], row["status"]) == (False, "impossible")
-    assert row["message"] == "The puzzle has no solution, as an exact search shows."
+    assert row["message"] == "The puzzle has no solution, proved by exact search."
     assert row["attempts"] == 1, "no further attempts at an impossible puzzle"
     (row,) = ask(client, "/api/sudoku/solve", puzzles=["." * 81], steps=1)["puzzles"]
     assert row["solved"] or (row["status"], row["message"]) == (
         "ambiguous",
-        "The puzzle has several solutions; any of them would have been accepted.",
+        "The puzzle has several solutions, and the network found none of them.",
     )
     (row,) = ask(client, "/api/sudoku/solve", puzzles=[EXTREME], steps=1)["puzzles"]
     assert row["status"] == "unsolved"
-    assert row["message"] == "The puzzle has a solution, which the network did not find."
+    assert row["message"] == "The puzzle has one solution, which the network did not find."
 
 
 def test_the_exact_search_is_limited(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SEARCH_GUESSES", 3)
     (row,) = ask(client, "/api/sudoku/solve", puzzles=[IMPOSSIBLE], steps=1)["puzzles"]
-    assert row["message"] == "Whether the puzzle has a solution would take a longer search."
+    assert row["message"] == "The puzzle may have no solution: the exact search reached its limit."
 
 
 def test_a_full_valid_grid_is_already_solved(client: TestClient) -> None:
@@ -387,7 +386,7 @@ def test_internal_errors_reveal_no_details(client: TestClient, monkeypatch: pyte
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("/secret/path")
 
-    monkeypatch.setattr("rrn.web.panels.sudoku.work_out", broken)
+    monkeypatch.setattr("rrn.web.panels.sudoku.solve", broken)
     response = client.post("/api/sudoku/solve", json={"puzzles": [easy]})
     assert response.status_code == 500
     assert "secret" not in response.text

@@ -182,7 +182,7 @@ def test_an_impossible_puzzle_is_reported(visit: Any) -> None:
     page.get_by_label("Example").select_option(IMPOSSIBLE)
     page.wait_for_selector(".verdict.bad")
     text = status_text(page)
-    assert text.startswith("No solution\nThe puzzle has no solution, as an exact search shows.")
+    assert text.startswith("No solution\nThe puzzle has no solution, proved by exact search.")
     marked = page.locator(".cell.clash").count()
     assert f"{marked} cells clash" in text or (marked == 0 and "clash" not in text)
 

@@ -84,7 +84,7 @@ def _babi(network: nn.Module, steps: int) -> ExportedProgram:
 
 
 PROGRAMS: dict[str, Callable[[nn.Module, int], ExportedProgram]] = {
-    "sudoku": lambda network, steps: step_program(network, listening=True),
+    "sudoku": lambda network, steps: step_program(network, group_mask=True),
     "babi": _babi,
     "pretty-clevr": _pretty_clevr,
     "ages": _ages,

@@ -47,9 +47,9 @@ class _Program(Program[CandidateSudoku]):
             raise InputError("network: only the network on the candidate graph (the preset 'sudoku') can be exported")
         super().__init__(network, steps)
 
-    def run(self, puzzle: Tensor, state: State | None, listening: Tensor | None = None) -> tuple[Tensor, State]:
+    def run(self, puzzle: Tensor, state: State | None, group_mask: Tensor | None = None) -> tuple[Tensor, State]:
         _, still_open, known = self.network.prepare({"puzzle": puzzle}).values()
-        graph = _AllCandidates(puzzle.shape[0], listening)
+        graph = _AllCandidates(puzzle.shape[0], group_mask)
         outputs, state = self.network.rrn.run(still_open.to(known).view(-1, 1), graph, steps=self.steps, state=state)
         logits = torch.where(still_open, outputs.view(self.steps, *still_open.shape), known)
         return logits.view(self.steps, puzzle.shape[0], 81, 9), state
@@ -64,8 +64,10 @@ class _Start(_Program):
 class Step(_Program):
     """One step, in which each puzzle may use only some group types."""
 
-    def forward(self, puzzle: Tensor, state: tuple[Tensor, ...], listening: Tensor | None = None) -> tuple[Tensor, ...]:
-        outputs, after = self.run(puzzle, State.of(part.flatten(0, 1) for part in state), listening)
+    def forward(
+        self, puzzle: Tensor, state: tuple[Tensor, ...], group_mask: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        outputs, after = self.run(puzzle, State.of(part.flatten(0, 1) for part in state), group_mask)
         return outputs[0], *(part.view(puzzle.shape[0], 729, -1) for part in after.parts())
 
     def start(self, puzzles: int) -> tuple[Tensor, ...]:
@@ -86,15 +88,15 @@ def start_program(network: nn.Module) -> ExportedProgram:
     return export_program(_Start(network), {"puzzle": EXAMPLE}, {"puzzle": PUZZLES})
 
 
-def step_program(network: nn.Module, listening: bool = False) -> ExportedProgram:
-    """One step, state in, state out; optionally with the input ``listening``: (puzzles, 6), 1 for the group types that
+def step_program(network: nn.Module, group_mask: bool = False) -> ExportedProgram:
+    """One step, state in, state out; optionally with the input ``group_mask``: (puzzles, 6), 1 for the group types that
     send messages."""
     step = Step(network)
     state = step.start(len(EXAMPLE))
     inputs: dict[str, Tensor | tuple[Tensor, ...]] = {"puzzle": EXAMPLE, "state": state}
     dynamic: dict[str, Dimensions | tuple[Dimensions, ...]] = {"puzzle": PUZZLES, "state": (PUZZLES,) * len(state)}
-    if listening:
-        inputs["listening"], dynamic["listening"] = torch.ones(len(EXAMPLE), len(_SUMMED), device="cpu"), PUZZLES
+    if group_mask:
+        inputs["group_mask"], dynamic["group_mask"] = torch.ones(len(EXAMPLE), len(_SUMMED), device="cpu"), PUZZLES
     return export_program(step, inputs, dynamic)
 
 

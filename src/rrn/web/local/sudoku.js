@@ -11,10 +11,10 @@ const NOISE = 0.3;
 const NOISE_EVERY = 8;
 const MASKED = [[], [0], [1, 4], [2, 5], [3]]; // group types whose messages each of five copies does not receive
 const MESSAGES = {
-  0: "The puzzle has no solution, as an exact search shows.",
-  1: "The puzzle has a solution, which the network did not find.",
-  2: "The puzzle has several solutions; any of them would have been accepted.",
-  "-1": "Whether the puzzle has a solution would take a longer search.",
+  0: "The puzzle has no solution, proved by exact search.",
+  1: "The puzzle has one solution, which the network did not find.",
+  2: "The puzzle has several solutions, and the network found none of them.",
+  "-1": "The puzzle may have no solution: the exact search reached its limit.",
 };
 const STATUS = { 0: "impossible", 1: "unsolved", 2: "ambiguous", "-1": "unsolved" };
 
@@ -61,7 +61,7 @@ async function step(givens, state, masks = [Array(GROUP_TYPES).fill(1)]) {
   const repeat = (part) => (copies === 1 ? part : floats(Array.from({ length: copies }, () => Array.from(part.data)).flat(), [copies, CANDIDATES, part.dims[2]]));
   const outputs = await run("sudoku", {
     puzzle: integers(Array(copies).fill(givens).flat(), [copies, CELLS]),
-    listening: floats(masks.flat(), [copies, GROUP_TYPES]),
+    group_mask: floats(masks.flat(), [copies, GROUP_TYPES]),
     state_0: repeat(state[0]),
     state_1: repeat(state[1]),
   });
