@@ -44,7 +44,7 @@ def test_entry_points_return_a_result(run: Callable[[], Result]) -> None:
 
 def test_answers_of_ask_are_results_of_one_question() -> None:
     story = ages.parse("Ann is 20. Ann is 4 years older than Bob. How old is Bob?")
-    result = ages.predict(from_pretrained("ages")[0], story, 3)
+    result = ages.predict(from_pretrained("ages"), story, 3)
     assert type(result) is Result
     assert isinstance(result.status, Status)
     assert (result.answers, result.steps) == ("16", 3)

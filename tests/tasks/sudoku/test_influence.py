@@ -17,7 +17,7 @@ PUZZLES = np.stack([parse_puzzle(text) for text in EXAMPLES[:2]])
 
 @pytest.fixture(scope="module")
 def network() -> torch.nn.Module:
-    return from_pretrained("sudoku")[0]
+    return from_pretrained("sudoku")
 
 
 def test_the_step_on_all_candidates_equals_a_step_of_the_network(network: torch.nn.Module) -> None:
