@@ -36,7 +36,7 @@ def train(updates: int, sizes: tuple[int, ...] = (7, 8), seed: int = 0) -> Solve
         if update % 100 == 0:
             print(f"update {update:5}  extra givens up to {extra:.0%}  solved {solved:.0%}", flush=True)
 
-    return latin_square(sizes[0]).fit(make, updates=updates, places=8, seed=seed, progress=report)
+    return latin_square(sizes[0]).fit(make, updates=updates, slots=8, seed=seed, callback=report)
 
 
 def unseen(size: int, count: int, seed: int = 1_000_000) -> list[Problem]:

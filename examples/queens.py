@@ -59,7 +59,7 @@ def train(updates: int, sizes: tuple[int, ...] = (8, 9, 10, 11, 12), seed: int =
         if update % 200 == 0:
             print(f"update {update:5}  extra givens up to {extra:.0%}  solved {solved:.0%}", flush=True)
 
-    return queens(sizes[0]).fit(make, updates=updates, places=32, pool=8000, seed=seed, progress=report)
+    return queens(sizes[0]).fit(make, updates=updates, slots=32, pool=8000, seed=seed, callback=report)
 
 
 def main(updates: int = 4000, count: int = 200) -> dict[str, dict[str, object]]:

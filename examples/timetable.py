@@ -50,7 +50,7 @@ def train(updates: int, classes: int = 4, slots: int = 5, seed: int = 0) -> Solv
             print(f"update {update:5}  extra givens up to {extra:.0%}  solved {solved:.0%}", flush=True)
 
     example = school(classes, slots, np.random.default_rng(seed)).constraints
-    return example.fit(lambda rng: school(classes, slots, rng), updates=updates, seed=seed, progress=report)
+    return example.fit(lambda rng: school(classes, slots, rng), updates=updates, seed=seed, callback=report)
 
 
 def main(updates: int = 800, count: int = 200) -> dict[str, dict[str, object]]:

@@ -93,8 +93,8 @@ def test_the_loss_of_a_contradictory_problem() -> None:
     nothing = torch.zeros(2, 1)
     groups = [(logits[:, :3], 1), (logits[:, 3:5], 1), (logits[:, 5:], left)]
     expected = torch.stack([-torch.cat([part, nothing], dim=1).log_softmax(1)[:, true] for part, true in groups])
-    assert torch.allclose(_loss(logits, batch, refutes=True), expected.mean())
-    assert _right(logits, batch, refutes=True).tolist() == [[False, False], [True, True]]
+    assert torch.allclose(_loss(logits, batch, contradictions=True), expected.mean())
+    assert _right(logits, batch, contradictions=True).tolist() == [[False, False], [True, True]]
 
 
 def test_the_shipped_weights_solve_declared_sudokus() -> None:
@@ -136,7 +136,7 @@ def test_search_is_the_same_for_declared_sudokus() -> None:
 @pytest.fixture(scope="module")
 def solver() -> Solver:
     """Trained on Latin squares of 4 and 5 for a few seconds."""
-    return squares(4).fit(lambda rng: squares(int(rng.integers(4, 6))).dig(rng), updates=250, places=8, pool=200)
+    return squares(4).fit(lambda rng: squares(int(rng.integers(4, 6))).dig(rng), updates=250, slots=8, pool=200)
 
 
 def unseen(count: int) -> list[Problem]:
@@ -305,10 +305,10 @@ def test_invalid_arguments_are_refused(solver: Solver) -> None:
     with pytest.raises(InputError, match="returned a problem without an answer"):
         squares(3).fit(lambda rng: squares(3).problem(), updates=1)
     loose = Constraints(2, at_most={"b": [[0, 1]]})
-    with pytest.raises(InputError, match="wrong: only for constraints whose first kind decides"):
-        loose.fit(lambda rng: loose.problem(answer=[1]), updates=1, extra=0.0, wrong=0.5)
-    with pytest.raises(InputError, match="wrong: expected a share"):
-        squares(3).fit(lambda rng: squares(3).problem(), updates=1, wrong=1.0)
+    with pytest.raises(InputError, match="contradiction_share: only for constraints whose first group type decides"):
+        loose.fit(lambda rng: loose.problem(answer=[1]), updates=1, extra_givens=0.0, contradiction_share=0.5)
+    with pytest.raises(InputError, match="contradiction_share: expected 0 to less than 1"):
+        squares(3).fit(lambda rng: squares(3).problem(), updates=1, contradiction_share=1.0)
     full = [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)]
     with pytest.raises(InputError, match="had no open candidate"):
         squares(2).fit(lambda rng: squares(2).problem(full, answer=full), updates=1)
@@ -316,7 +316,9 @@ def test_invalid_arguments_are_refused(solver: Solver) -> None:
 
 def test_training_with_contradictions_teaches_to_detect_them() -> None:
     make = lambda rng: squares(4).dig(rng)  # noqa: E731
-    trained, untrained = (squares(4).fit(make, updates=n, places=8, pool=50, wrong=0.5, rate=4e-3) for n in (200, 1))
+    trained, untrained = (
+        squares(4).fit(make, updates=n, slots=8, pool=50, contradiction_share=0.5, lr=4e-3) for n in (200, 1)
+    )
     assert trained.detects_contradictions
     rng = np.random.default_rng(1_000)
     possible = [squares(4).dig(rng).with_more_givens(0.1, rng) for _ in range(40)]
@@ -329,7 +331,7 @@ def test_training_with_contradictions_teaches_to_detect_them() -> None:
         for solver in (trained, untrained):
             state = solver.network.initial_state(torch.ones(batch.graph.num_nodes, 1))
             logits, _ = batch.run(solver.network, 8, state)
-            losses.append(float(_loss(logits[-1:], batch, refutes=True)))
+            losses.append(float(_loss(logits[-1:], batch, contradictions=True)))
         assert losses[0] < share * losses[1]
 
 

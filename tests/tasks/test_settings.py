@@ -45,14 +45,12 @@ def test_a_flag_of_another_network_is_refused(name: str, flag: str, call: Call) 
 @pytest.mark.parametrize(
     ("flags", "without"),
     [
-        (("--stay", "0.5", "--lives"), "with --lives"),
+        (("--stay", "0.5", "--slot-steps", "None"), "without --slot-steps"),
         (("--noise-share", "0.3"), "without --noise"),
         (("--noise-share", "0.1"), "without --noise"),  # what it is anyway, and does nothing all the same
         (("--pool_share=0.3", "--few-givens-pool", "0"), "without --pool or --few-givens-pool"),
         (("--pool-extra-givens", "1", "2", "--few-givens-pool", "0"), "without --pool or --few-givens-pool"),
         (("--extra-givens-decrement", "0.1", "--slot-steps", "None"), "without --slot-steps"),
-        (("--copies", "2", "--slot-steps", "None"), "without --slot-steps"),
-        (("--lives", "--slot-steps", "None"), "without --slot-steps"),
         (("--l2", "0.1"), "without --optimizer adam"),
         (("--weight-decay", "0.01", "--optimizer", "adam"), "without --optimizer adamw"),
     ],

@@ -111,16 +111,6 @@ def mean_when_due(outputs: Tensor, targets: Tensor, due: Tensor) -> Tensor:
     return by_question.mean()
 
 
-def winners(losses: Tensor, copies: int, others: float = 0.0) -> Tensor:
-    """Loss weights for ``copies`` attempts per problem: losses (n,), copies adjacent → (n,).
-
-    The attempt with the smallest loss gets 1, the others get ``others``.
-    """
-    best = losses.detach().view(-1, copies).argmin(1)
-    won = F.one_hot(best, copies).flatten().to(losses)
-    return won + others * (1 - won)
-
-
 def accuracy_by_step(outputs: Tensor, targets: Tensor, *, ignore_index: int = IGNORE) -> Tensor:
     """Accuracy over the known targets at each step: (steps,). NaN if no target is known."""
     _check_targets(outputs, targets)

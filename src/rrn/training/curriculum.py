@@ -1,4 +1,4 @@
-"""Easy problems first: a curriculum over how far a question reaches, and one over how much of an answer is given."""
+"""Curricula, easy problems first: over the length of questions, and over the number of extra givens."""
 
 from abc import abstractmethod
 from typing import Any, TypeVar
@@ -10,11 +10,11 @@ from rrn.training.experiment import Batch, Experiment, RunningBatch
 from rrn.training.presets import CurriculumPreset
 
 MEMORY = 0.95
-"""Share of the running accuracy that an update leaves unchanged."""
+"""Decay of the running accuracy per update."""
 
 
 class Curriculum:
-    """Asks for at most ``longest``, one more whenever the running accuracy on the furthest questions passes a mark."""
+    """Questions of length ``longest`` at most; one more when the running accuracy on these exceeds ``pass_mark``."""
 
     def __init__(self, furthest: int, pass_mark: float, *, enabled: bool = True) -> None:
         self.furthest, self.pass_mark = furthest, pass_mark
@@ -22,13 +22,13 @@ class Curriculum:
         self.running = 0.0
 
     def observe(self, accuracy: float) -> None:
-        """The accuracy of an update on questions of ``longest``."""
+        """Add the accuracy of an update on questions of length ``longest``."""
         self.running = MEMORY * self.running + (1 - MEMORY) * accuracy
         if self.running > self.pass_mark and self.longest < self.furthest:
             self.longest, self.running = self.longest + 1, 0.0
 
     def open(self) -> None:
-        """Ask for everything from now on, passed or not."""
+        """End the curriculum: questions of all lengths from now on."""
         self.longest = self.furthest
 
     def position(self) -> dict[str, float]:
@@ -42,8 +42,8 @@ P = TypeVar("P", bound=CurriculumPreset)
 
 
 class CurriculumExperiment(Experiment[P]):
-    """New questions at every update, which reach ``furthest`` at most; the network takes two steps more than the
-    curriculum has come to, and no more than its preset says."""
+    """New questions at every update, of length ``furthest`` at most. The network takes two steps more than the present
+    length, but at most ``preset.steps``."""
 
     furthest: int
 
@@ -53,7 +53,7 @@ class CurriculumExperiment(Experiment[P]):
 
     @abstractmethod
     def reach(self, batch: Batch) -> Tensor:
-        """How far each question reaches: (n,)."""
+        """The length of each question: (n,)."""
 
     def steps_of(self, running: RunningBatch) -> int:
         return min(self.preset.steps, self.curriculum.longest + 2)
@@ -77,27 +77,31 @@ class CurriculumExperiment(Experiment[P]):
         self.curriculum.restore(position)
 
 
-LOWER_FROM = 0.7
+ADVANCE_ABOVE = 0.7
+"""The share of solved problems above which there are fewer extra givens."""
 
 
-class Easing:
-    """Makes problems easier by up to ``most``, which falls by ``by`` at a time, down to ``least``, while more than 7 of
-    10 problems that leave are solved: ``solved_share``, a running mean that forgets by ``memory`` per problem."""
+class GivensCurriculum:
+    """The number of extra givens: from ``extra`` down to ``least``, by ``decrement`` at a time.
 
-    def __init__(self, most: float, least: float, by: float, memory: float) -> None:
-        self.most, self.least, self.by, self.memory = most, least, by, memory
+    ``solved_share`` is a running mean of the share of solved problems, with weight ``memory`` per finished problem.
+    """
+
+    def __init__(self, extra: float, least: float, decrement: float, memory: float) -> None:
+        self.extra, self.least, self.decrement, self.memory = extra, least, decrement, memory
         self.solved_share = 0.0
 
-    def leave(self, count: int, share: float) -> None:
-        """So many problems have left, this share of them solved."""
+    def observe(self, count: int, share: float) -> None:
+        """Add ``count`` finished problems, of which a ``share`` was solved."""
         self.solved_share += self.memory * count * (share - self.solved_share)
 
-    def lower(self) -> None:
-        if self.solved_share > LOWER_FROM:
-            self.most = max(self.least, self.most - self.by)
+    def advance(self) -> None:
+        """Lower the number of extra givens if enough problems are solved."""
+        if self.solved_share > ADVANCE_ABOVE:
+            self.extra = max(self.least, self.extra - self.decrement)
 
     def position(self) -> dict[str, float]:
-        return {"most_extra": self.most, "solved_share": self.solved_share}
+        return {"most_extra": self.extra, "solved_share": self.solved_share}
 
     def restore(self, position: dict[str, float]) -> None:
-        self.most, self.solved_share = position["most_extra"], position["solved_share"]
+        self.extra, self.solved_share = position["most_extra"], position["solved_share"]

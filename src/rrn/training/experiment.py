@@ -101,8 +101,8 @@ class Experiment(ABC, Generic[P]):
 
     def loss(self, outputs: Any, batch: Batch) -> Tensor:
         """``outputs`` are what the network returned: a tensor, or `Outputs` with extras by name."""
-        losses = step_losses(answer_of(outputs), self.targets(batch))
-        return losses.mean() if self.preset.loss == "every" else losses[-1]
+        outputs = answer_of(outputs)
+        return step_losses(outputs if self.preset.loss == "every" else outputs[-1:], self.targets(batch)).mean()
 
     def measure(self, outputs: Any, batch: Batch) -> dict[str, float]:
         """Figures of a training batch, averaged over processes before `observe` sees them."""

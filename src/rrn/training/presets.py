@@ -260,34 +260,27 @@ PAPERS_OPTIMIZER: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CurriculumPreset(Preset):
-    """The settings of experiments that ask short questions first: `rrn.training.curriculum`."""
+    """Settings of experiments with a curriculum by length: `rrn.training.curriculum`."""
 
     segment: Annotated[Literal[None], tyro.conf.Suppress] = None
     """Every question is run as a whole."""
     curriculum: bool = True
-    """Begin with the questions that reach least far; go one further whenever the furthest are answered right."""
+    """Begin with the shortest questions; add longer ones when the longest are answered correctly."""
     pass_mark: Annotated[Share, Needs("curriculum")] = 0.93
-    """The running accuracy on the furthest questions at which the curriculum goes on."""
+    """The running accuracy on the longest questions at which the curriculum adds longer ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlotPreset(Preset):
-    """The settings of experiments in which a problem keeps its place in the batch: `rrn.training.slots`."""
+    """Settings of experiments in which a problem keeps its slot in the batch: `rrn.training.slots`."""
 
     slot_steps: Annotated[tuple[int, int], Range(least=1, most=100_000)] | None = None
-    """A problem keeps its place in the batch, and its state, until it is solved or has had this many steps: the first
+    """A problem keeps its slot in the batch, and its state, until it is solved or has had this many steps: the first
     number at the start of training, the second at its end. Unset: a new batch every --steps."""
-    stay: Annotated[Share, Needs("slot_steps"), Needs("lives", False)] = 0.0
-    """The share of solved problems that keep their place for another segment."""
+    stay: Annotated[Share, Needs("slot_steps")] = 0.0
+    """The share of solved problems that stay in their slot for another segment, for networks that keep their answer:
+    with 0 the network never sees states after a solution, and may lose the answer when it runs longer."""
     noise: Annotated[Weight, Needs("slot_steps")] = 0.0
     """Standard deviation of noise that some segments start with, so that the network learns to recover."""
     noise_share: Annotated[Share, Needs("noise")] = 0.1
     """The share of segments that start with --noise."""
-    start_noise: Annotated[Weight, Needs("slot_steps")] = 0.0
-    """Standard deviation of the state in which a problem starts; 0: all start alike."""
-    copies: Annotated[int, Range(least=1, most=1000), Needs("slot_steps")] = 1
-    """This many places work on the same problem, each with noise of its own, and only the one with the smallest loss
-    learns from it; a solution of one is a solution of all. --batch-size is a multiple of it."""
-    lives: Annotated[bool, Needs("slot_steps")] = False
-    """Each problem stays for a number of steps drawn up to the limit of --slot-steps, solved or not, so that the
-    network learns from deep states and to keep what it has found."""

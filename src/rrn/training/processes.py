@@ -90,7 +90,7 @@ class Processes:
         return partial(self._together, called), stepped  # a forward pass communicates too: it syncs buffers
 
     def backward(self, loss: Tensor) -> None:
-        self._together(self.fabric.backward, loss) if self.fabric else loss.backward()
+        self._together(self.fabric.backward, loss)
 
     def barrier(self) -> None:
         if self.fabric:

@@ -250,8 +250,8 @@ def test_puzzles_are_easier_at_first(progress: float, most: int, monkeypatch: py
 def test_easy_puzzles_get_further_givens_at_the_end_of_the_curriculum() -> None:
     def givens(share: float) -> np.ndarray:
         experiment = tiny(extra_givens=(0, 0), extra_givens_start=40, extra_givens_decrement=1.0, easy_share=share)
-        assert experiment.easing is not None
-        experiment.easing.most = 0  # the last level
+        assert experiment.curriculum is not None
+        experiment.curriculum.extra = 0  # the last level
         batch = experiment.draw(200, seeded(0))
         assert solves(batch["solution"].numpy(), batch["puzzle"].numpy()).all()
         return (batch["puzzle"].numpy() > 0).sum(1)

@@ -22,7 +22,7 @@ from rrn.tasks.sudoku.predict import solve
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
-from rrn.training.curriculum import Easing
+from rrn.training.curriculum import GivensCurriculum
 from rrn.training.experiment import Batch, seeded
 from rrn.training.slots import SlotExperiment, draw_from
 
@@ -36,7 +36,7 @@ CURRICULUM_END = 0.5
 WINDOW = 12
 """With --extra-givens-decrement: the width of the range from which the number of extra givens is drawn."""
 SHARE_MEMORY = 0.005
-"""With --extra-givens-decrement: see `Easing`."""
+"""With --extra-givens-decrement: see `GivensCurriculum`."""
 
 
 class SudokuExperiment(SlotExperiment[SudokuPreset]):
@@ -46,7 +46,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         if isinstance(preset, PaperPreset | ConvolutionalPreset) and 9 * preset.tied_digit_units > preset.hidden:
             raise InputError("--tied-digit-units: at most a ninth of --hidden")
         if preset.extra_givens_decrement:
-            self.easing = Easing(
+            self.curriculum = GivensCurriculum(
                 preset.extra_givens_start, preset.extra_givens[1], preset.extra_givens_decrement, SHARE_MEMORY
             )
         self.pool_files = _read_pools(preset.pool, preset.pool_skip, preset.pool_avoid)
@@ -73,15 +73,15 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         """Puzzles and solutions: generated ones, and a share of --pool-share from the pools."""
         from_pool = int(rng.binomial(count, self.preset.pool_share)) if self.pools else 0
         least, most = self.preset.extra_givens
-        if self.easing:
-            most = max(most, round(self.easing.most))
+        if self.curriculum:
+            most = max(most, round(self.curriculum.extra))
             least = max(least, most - WINDOW)
         else:
             most += round(self.preset.extra_givens_start * max(0.0, 1 - self.progress / CURRICULUM_END))
         grids: Sequence[np.ndarray] = self._with_easy(*generate(count - from_pool, rng, (least, most)), rng)
         if from_pool:
             puzzles, solutions = draw_from(self.pools, from_pool, rng)
-            low, high = (least, most) if self.easing else self.preset.pool_extra_givens
+            low, high = (least, most) if self.curriculum else self.preset.pool_extra_givens
             puzzles = add_givens(puzzles, solutions, rng.integers(low, high + 1, size=from_pool), rng)
             pooled, order = random_symmetry(puzzles, solutions, rng), rng.permutation(count)
             grids = [np.concatenate(parts)[order] for parts in zip(grids, pooled, strict=True)]
@@ -142,7 +142,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         cells = solved.answers == self.validation.solutions
         figures = {"solved": float(cells.all(1).mean()), "cells": float(cells.mean())}
         figures["score"] = figures["solved"] + 0.01 * figures["cells"]
-        return figures | {"most_extra": self.easing.most} if self.easing else figures
+        return figures | {"most_extra": self.curriculum.extra} if self.curriculum else figures
 
 
 def _read_pools(paths: Sequence[Path], skip: int, avoid: Sequence[Path]) -> list[PuzzleSet]:
