@@ -26,6 +26,7 @@ from rrn.errors import InputError, blaming, shorten
 from rrn.estimators.samples import (
     LabelLevel,
     Sample,
+    any_known,
     as_arrays,
     infer_level,
     join,
@@ -223,7 +224,7 @@ class _Estimator(ABC):
     def _weigh(self, targets: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
         """The weight of each target. The mean is 1, so that weights do not change the learning rate."""
         both = [weight * other for weight, other in zip(weights, self._target_weights(targets), strict=True)]
-        mean = torch.cat(both)[_any_known(torch.cat(targets))].mean()
+        mean = torch.cat(both)[any_known(torch.cat(targets))].mean()
         return [each / mean for each in both]
 
     def _split(self, targets: list[Tensor], seed: int) -> tuple[np.ndarray, list[int]]:
@@ -414,7 +415,7 @@ class _GraphObjective(Objective):
         """The weighted losses over the *number* of labels, so that weights also count between batches."""
         device = outputs.device
         expected, weights = (torch.cat([of[row] for row in rows]).to(device) for of in (self.targets, self.weights))
-        counts = _any_known(expected)
+        counts = any_known(expected)
         mean_weight = weights[counts].mean() if counts.any() else 1.0
         loss = every_step if self.estimator.loss == "every" else last_step
         return loss(outputs, expected, weights=weights, criterion=self.estimator._criterion) * mean_weight
@@ -433,11 +434,6 @@ class _GraphObjective(Objective):
 
     def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         self.estimator.history_, self.losses = facts["history"], facts["losses"]
-
-
-def _any_known(targets: Tensor) -> Tensor:
-    """Which labels have at least one known number: (labels,)."""
-    return known(targets).reshape(len(targets), -1).any(1)
 
 
 def _to_json(value: Any) -> Any:

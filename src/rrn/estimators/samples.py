@@ -12,6 +12,7 @@ from torch import Tensor
 
 from rrn.errors import InputError
 from rrn.graphs import EdgeList, from_networkx, from_pyg
+from rrn.nn.losses import known
 
 LabelLevel = Literal["node", "graph", "edge"]
 
@@ -222,3 +223,8 @@ def _one_each(values: Any, samples: Sequence[Sample], name: str) -> Sequence[Any
     if len(values) != len(samples):
         raise InputError(f"{name}: expected one entry per graph, so {len(samples)}, got {len(values)}")
     return values
+
+
+def any_known(targets: Tensor) -> Tensor:
+    """Which labels have at least one known number: (labels,)."""
+    return known(targets).reshape(len(targets), -1).any(1)

@@ -30,7 +30,8 @@ Loaded = tuple[dict[str, Tensor], dict[str, Any]]
 def save_checkpoint(folder: Path, update: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Path:
     """Write ``checkpoint-<update>-<checksum>.safetensors`` and remove all but the newest few before it."""
     content = tensor_bytes(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, {"facts": json.dumps(facts)}
+        {name: tensor.detach().cpu().contiguous() for name, tensor in _unshared(tensors).items()},
+        {"facts": json.dumps(facts)},
     )
     path = folder / f"checkpoint-{update:09d}-{_checksum(content)}.safetensors"
     write_atomically(path, content)
@@ -82,6 +83,16 @@ def load_checkpoint(folder: Path) -> Loaded | None:
     """Tensors and facts of the newest undamaged checkpoint, or None."""
     path = find_checkpoint(folder)
     return None if path is None else read_checkpoint(path)
+
+
+def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Copies where two names share memory (an LSTM's hidden state is also h): safetensors refuses those."""
+    seen: set[int] = set()
+    result = {}
+    for name, tensor in tensors.items():
+        result[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
+        seen.add(tensor.data_ptr())
+    return result
 
 
 def _checksum(content: bytes) -> str:

@@ -332,7 +332,7 @@ class Loop:
             facts["validations_since_best"] = self.validations_since_best
         if self.validation_pending:
             facts["due"] = {"loss": self.last_loss, "measures": self.measures}
-        save_checkpoint(self.folder, self.update, _unshared(tensors | objective_tensors), facts)
+        save_checkpoint(self.folder, self.update, tensors | objective_tensors, facts)
 
     def resume(self) -> bool:
         """Continue from the newest undamaged checkpoint of the folder. Returns whether there is one."""
@@ -400,16 +400,6 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
         index, key = name.split(".")
         state.setdefault(int(index), {})[key] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Copies where two names share memory (an LSTM's hidden state is also h): safetensors refuses those."""
-    seen: set[int] = set()
-    result = {}
-    for name, tensor in tensors.items():
-        result[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
-        seen.add(tensor.data_ptr())
-    return result
 
 
 class _StopNow(BaseException):
