@@ -290,7 +290,7 @@ def test_data_written_is_data_read(call: Call, tiny_ages_run: Path, tmp_path: Pa
     assert json.loads(out)["n"] == 7
     code, _, err = call("evaluate", "ages", "--weights", tiny_ages_run / "best", "--data", tmp_path)
     assert code == 2
-    assert "no dataset.json in it" in err
+    assert "no dataset.json in this folder" in err
 
 
 def test_ask_ages_as_json(call: Call, tiny_ages_run: Path) -> None:

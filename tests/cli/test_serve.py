@@ -45,7 +45,7 @@ def test_it_starts_in_5_seconds_and_solves_in_1(served: tuple["subprocess.Popen[
     started = cpu_seconds(process)
     assert started < 5
     urllib.request.urlopen(f"{url}/api/panels", timeout=60).read()
-    body = json.dumps({"puzzles": [EXAMPLES[0]], "restarts": 8}).encode()
+    body = json.dumps({"puzzles": [EXAMPLES[0]], "attempts": 9}).encode()
     request = urllib.request.Request(f"{url}/api/sudoku/solve", body, {"content-type": "application/json"})
     (found,) = json.load(urllib.request.urlopen(request, timeout=60))["puzzles"]
     warm_up_and_solve = cpu_seconds(process) - started

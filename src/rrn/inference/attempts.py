@@ -58,6 +58,10 @@ class Slots(NamedTuple):
         attempts = torch.ones_like(problems) if attempts is None else attempts
         return cls(problems, attempts, rows, torch.zeros_like(problems), state)
 
+    def columns(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """All but the state: a row per slot each."""
+        return self.problems, self.attempts, self.rows, self.age
+
     def entries(self) -> list[tuple[int, int]]:
         """The problem and the attempt in each slot."""
         return list(zip(self.problems.tolist(), self.attempts.tolist(), strict=True))
@@ -71,14 +75,15 @@ class Slots(NamedTuple):
         if not bool(done.any()):
             return self
         rows = (~done).repeat_interleave(self.rows).nonzero()[:, 0].to(self.state.h.device)
-        columns = (column[~done] for column in tuple(self)[:4])
-        return Slots(*columns, self.state.map(lambda part: part.index_select(0, rows)))
+        problems, attempts, counts, age = (column[~done] for column in self.columns())
+        return Slots(problems, attempts, counts, age, self.state.map(lambda part: part.index_select(0, rows)))
 
     def join(self, others: "Slots") -> "Slots":
         """The slots, followed by others."""
-        columns = (torch.cat(both) for both in zip(tuple(self)[:4], tuple(others)[:4], strict=True))
+        both_columns = zip(self.columns(), others.columns(), strict=True)
+        problems, attempts, rows, age = (torch.cat(both) for both in both_columns)
         state = State.of(torch.cat(both) for both in zip(self.state.parts(), others.state.parts(), strict=True))
-        return Slots(*columns, state)
+        return Slots(problems, attempts, rows, age, state)
 
     def with_noise(self, add_noise: AddNoise, amount: Tensor, generator: torch.Generator | None = None) -> "Slots":
         """The slots with noise of a standard deviation (slots,) added to their states."""

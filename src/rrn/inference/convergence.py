@@ -88,7 +88,7 @@ class Accepted:
 
 def as_rule(until: "StoppingRule | Callable[[Tensor, int], bool]") -> StoppingRule:
     """The stopping rule, or a check as one."""
-    return until if hasattr(until, "accept") else Accepted(until)  # type: ignore[arg-type]
+    return until if hasattr(until, "accept") else Accepted(until)
 
 
 class GraphBatch(Problems):
@@ -129,6 +129,8 @@ class GraphBatch(Problems):
 
     def confidence(self, answers: list[tuple[Tensor, float]]) -> np.ndarray:
         def of(logits: Tensor) -> float:
+            if not len(logits):
+                return 1.0
             if logits.shape[-1] > 1:
                 return float(logits.softmax(-1).amax(-1).mean())
             return float((logits.abs()).sigmoid().mean())

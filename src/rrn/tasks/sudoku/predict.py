@@ -77,9 +77,9 @@ def solve(
 
         def one(number: int) -> Result:
             chosen = grids[parts[number]]
-            batch, kwargs = {"puzzle": torch.from_numpy(chosen).long()}, {}
+            batch, kwargs = {"puzzle": torch.from_numpy(chosen).long()}, dict[str, Any]()
             if isinstance(by, CandidateSudoku):
-                batch, kwargs = by.prepare(batch, box), {"groups": group_table(box, by.device)}
+                batch, kwargs["groups"] = by.prepare(batch, box), group_table(box, by.device)
             with torch.inference_mode():
                 problems = CandidateBatch(
                     by,

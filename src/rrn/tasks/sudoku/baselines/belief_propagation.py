@@ -271,7 +271,7 @@ class ModifiedBeliefPropagation(BeliefPropagation):
         return torch.where(due, balanced(incoming), incoming) if due.any() else incoming
 
     def initial_state(self, batch: Batch) -> State:
-        start = super().start(batch)
+        start = super().initial_state(batch)
         return State(start.h, (*start.memory, batch["puzzle"]))
 
 
