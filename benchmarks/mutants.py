@@ -33,7 +33,6 @@ from rrn.tasks.ages.data import read_questions, write_questions
 from rrn.tasks.babi.data import write_babi
 from rrn.tasks.babi.reader import read_babi
 from rrn.tasks.pretty_clevr import data as scenes
-from rrn.tasks.pretty_clevr.figures import image_path, read_image, write_images
 from rrn.tasks.sudoku.data import read_sets, write_generated
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.files import read_puzzles
@@ -200,11 +199,6 @@ def _puzzles(compress: Callable[[bytes], bytes]) -> Callable[[Path], list[Path]]
     return make
 
 
-def _images(folder: Path) -> list[Path]:
-    write_images(folder, scenes.scenes("test", 1), 32)
-    return [image_path(folder, 0)]
-
-
 def _problem(folder: Path) -> list[Path]:
     node = [["A red", "A blue"], ["B red", "B blue"]]
     edge = [["A red", "B red"], ["A blue", "B blue"]]
@@ -252,7 +246,6 @@ LOADERS = {
     "declared problems": Loader(_problem, lambda folder: read_problem(folder / "problem.json")),
     "solvers": Loader(_solver, Solver.load),
     "estimators": Loader(_estimator, RRNClassifier.load),
-    "images": Loader(_images, lambda folder: read_image(image_path(folder, 0))),
 }
 
 

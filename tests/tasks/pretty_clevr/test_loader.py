@@ -6,9 +6,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from rrn.errors import InputError
 from rrn.tasks.pretty_clevr import data, loader
-from rrn.tasks.pretty_clevr.figures import render
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +25,14 @@ def test_states_batched_by_a_plain_dataloader(scenes: data.Scenes) -> None:
         "start": ((32,), torch.int64),
         "jumps": ((32,), torch.int64),
         "answer": ((32,), torch.int64),
+        "path": ((32, 8), torch.int64),
     }
 
 
 def test_every_question_comes_once_with_its_answer(scenes: data.Scenes) -> None:
     dataset = loader.StateQuestions(scenes)
     seen = set()
-    for batch in loader.batches(dataset, 100, shuffle=True, generator=torch.Generator().manual_seed(1)):
+    for batch in DataLoader(dataset, 100, shuffle=True, generator=torch.Generator().manual_seed(1)):
         for k in range(len(batch["answer"])):
             colours, start, jumps = batch["colours"][k].numpy(), int(batch["start"][k]), int(batch["jumps"][k])
             index = next(i for i in range(12) if (scenes.positions[i] == batch["positions"][k].numpy()).all())
@@ -45,15 +44,15 @@ def test_every_question_comes_once_with_its_answer(scenes: data.Scenes) -> None:
 
 
 def test_one_by_one_and_stacked_are_the_same(scenes: data.Scenes) -> None:
-    for dataset in (loader.StateQuestions(scenes), loader.ImageQuestions(scenes, size=32)):
-        wanted = [5, 700, 1535, 5]
-        stacked = dataset[wanted]
-        for row, index in enumerate(wanted):
-            for name, value in dataset[index].items():
-                assert torch.equal(stacked[name][row], value)
-        assert torch.equal(dataset[-1]["answer"], dataset[1535]["answer"])
-        with pytest.raises(IndexError):
-            dataset[1536]
+    dataset = loader.StateQuestions(scenes)
+    wanted = [5, 700, 1535, 5]
+    stacked = dataset[wanted]
+    for row, index in enumerate(wanted):
+        for name, value in dataset[index].items():
+            assert torch.equal(stacked[name][row], value)
+    assert torch.equal(dataset[-1]["answer"], dataset[1535]["answer"])
+    with pytest.raises(IndexError):
+        dataset[1536]
 
 
 def test_augmentation_differs_each_time_and_follows_the_seed(scenes: data.Scenes) -> None:
@@ -66,25 +65,9 @@ def test_augmentation_differs_each_time_and_follows_the_seed(scenes: data.Scenes
     assert (data.find_paths(data.squared_distances(first.numpy())) == scenes.paths[[0, 0]]).all()
 
 
-def test_images_drawn_and_read_from_a_folder(tmp_path) -> None:
-    data.write(tmp_path, {"valid": 3}, image_size=48)
-    scenes = data.read(tmp_path, "valid")
-    drawn = loader.ImageQuestions(scenes, size=48)
-    stored = loader.ImageQuestions(scenes, size=48, folder=tmp_path / "valid" / "images")
-    batch = next(iter(DataLoader(drawn, batch_size=300)))
-    assert batch["image"].shape == (300, 3, 48, 48)
-    assert batch["image"].dtype == torch.uint8
-    assert (batch["image"][130].numpy().transpose(1, 2, 0) == render(scenes.scene(1), 48)).all()
-    assert torch.equal(stored[list(range(300))]["image"], batch["image"])
-    with pytest.raises(InputError, match="size=48"):
-        loader.ImageQuestions(scenes, size=64, folder=tmp_path / "valid" / "images")[0]
-    with pytest.raises(InputError, match="no such image"):
-        loader.ImageQuestions(scenes, size=48, folder=tmp_path)[0]
-
-
 def test_workers_augment_differently(scenes: data.Scenes) -> None:
     dataset = loader.StateQuestions(scenes[:2], augment=True)
-    found = [batch["positions"] for batch in loader.batches(dataset, 64, num_workers=2)]
+    found = [batch["positions"] for batch in DataLoader(dataset, 64, num_workers=2)]
     assert len(found) == 4
     assert len({positions.numpy().tobytes() for positions in found}) == 4
 
@@ -92,21 +75,6 @@ def test_workers_augment_differently(scenes: data.Scenes) -> None:
 def modules_after(imports: str) -> set[str]:
     code = f"import sys; {imports}; print(*sys.modules)"
     return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
-
-
-def test_needs_neither_training_code_nor_pictures() -> None:
-    loaded = modules_after("import rrn.tasks.pretty_clevr.loader")
-    assert "rrn.tasks.pretty_clevr.loader" in loaded
-    heavy = (
-        "rrn.training.loop",
-        "rrn.training.trainer",
-        "rrn.network",
-        "rrn.cli",
-        "rrn.tasks.pretty_clevr.model",
-        "PIL",
-        "matplotlib",
-    )
-    assert not [name for name in loaded if name.startswith(heavy)]
 
 
 def test_the_generator_does_without_torch() -> None:

@@ -28,9 +28,9 @@ class Options:
     images: Annotated[int, Range(least=16, most=4096)] | None = None
     """Also draw every scene as a PNG, this many pixels wide (usually 128)."""
     contact_sheet: Path | None = None
-    """Write no data; draw the first twelve test scenes to this file (.png, .pdf, .svg)."""
+    """Write no data; draw the first twelve test scenes to this file (.png, .pdf)."""
     question: Path | None = None
-    """Write no data; draw the jumps of "green, 3 jumps" on a test scene to this file."""
+    """Write no data; draw the jumps of "green, 3 jumps" on a test scene to this file (.png, .pdf, .svg)."""
     json: bool = False
     """Print one JSON object to standard output."""
 

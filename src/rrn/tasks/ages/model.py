@@ -22,19 +22,13 @@ CODE = 2 * len(FREQUENCIES)
 """Width of the encoding of a number: see `angles`."""
 
 
+def build(preset: AgesPreset) -> nn.Module:
+    networks = {PaperPreset: PaperNetwork, EstimatesPreset: EstimatesNetwork, AnglesPreset: AnglesNetwork}
+    return networks[type(preset)](preset)
+
+
 def as_batch(questions: Questions) -> Batch:
     return {name: torch.from_numpy(array) for name, array in questions.arrays().items()}
-
-
-def build(preset: AgesPreset) -> nn.Module:
-    match preset:
-        case PaperPreset():
-            return PaperNetwork(preset)
-        case EstimatesPreset():
-            return EstimatesNetwork(preset)
-        case AnglesPreset():
-            return AnglesNetwork(preset)
-    raise TypeError(f"no network for {type(preset).__name__}")
 
 
 class PaperNetwork(nn.Module):

@@ -47,43 +47,20 @@ class EstimatesPreset(AgesPreset):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnglesPreset(AgesPreset):
+class AnglesPreset(EstimatesPreset):
     """Numbers as angles, products in message, update and readout; supervised by the ages of all people."""
 
-    network: Annotated[Literal["angles"], tyro.conf.Suppress] = "angles"
-    message_width: Width = 96
-    """Width of a message."""
-    update_width: Width = 128
-    """Product units of the update."""
+    network: Annotated[Literal["angles"], tyro.conf.Suppress] = "angles"  # type: ignore[assignment]
 
 
 KINDS = (PaperPreset, EstimatesPreset, AnglesPreset)
 """The settings class of each network."""
-
-_PAPER = PaperPreset(
-    name="ages-paper",
-    about="Age arithmetic as in the paper's appendix: one-hot numbers, 3-layer MLPs of 128 units, an LSTM. The "
-    "curriculum starts with one person. Train with --layers 1 --lr 2e-3 --pass-mark 0.5 first, then --start-from it "
-    "and --curriculum-level 7.",
-    hidden=128,
-    steps=8,
-    batch_size=64,
-    updates=1_000_000,
-    minutes=20,
-    lr=1e-3,
-    beta2=0.98,
-    ema=0.998,
-    pass_mark=0.9,
-    validate_every=1_000,
-)
 
 PRESETS = (
     AnglesPreset(
         name="ages",
         about="Age arithmetic: numbers as angles and products, so that addition is easy to learn. Extra supervision in "
         "training: the ages of all people.",
-        steps=8,
-        batch_size=64,
         updates=30_000,
         minutes=9,
         lr=3e-3,
@@ -95,8 +72,6 @@ PRESETS = (
         name="ages-answers",
         about="Age arithmetic supervised by the answers alone, as the paper's network is: each fact estimates the ages "
         "of its two people, and the answer adds up the estimates for the person asked.",
-        steps=8,
-        batch_size=64,
         updates=6_000,
         lr=2e-3,
         weight_decay=1e-4,
@@ -104,14 +79,24 @@ PRESETS = (
         pass_mark=0.7,
         validate_every=500,
     ),
-    _PAPER,
+    PaperPreset(
+        name="ages-paper",
+        about="Age arithmetic as in the paper's appendix: one-hot numbers, 3-layer MLPs of 128 units, an LSTM. The "
+        "curriculum starts with one person. Train with --layers 1 --lr 2e-3 --pass-mark 0.5 first, then --start-from "
+        "it and --curriculum-level 7.",
+        hidden=128,
+        updates=1_000_000,
+        minutes=20,
+        beta2=0.98,
+        ema=0.998,
+        pass_mark=0.9,
+    ),
     PaperPreset(
         name="ages-paper-original",
         about="The paper's network with the paper's hyperparameters, for days of training on a GPU.",
         hidden=128,
         curriculum=False,
         dropout=0.5,
-        steps=8,
         batch_size=512,
         updates=5_000_000,
         l2=1e-5,

@@ -32,20 +32,10 @@ ROLE_SHARPNESS = 20.0
 
 
 def build(preset: BabiPreset) -> nn.Module:
-    from rrn.tasks.babi import baselines
+    from rrn.tasks.babi.baselines import EntNet, MemN2N, StoryLSTM
 
-    match preset:
-        case RolesPreset():
-            return RolesNetwork(preset)
-        case PaperPreset():
-            return PaperNetwork(preset)
-        case LSTMPreset():
-            return baselines.StoryLSTM(preset)
-        case MemN2NPreset():
-            return baselines.MemN2N(preset)
-        case EntNetPreset():
-            return baselines.EntNet(preset)
-    raise TypeError(f"no network for {type(preset).__name__}")
+    networks = {RolesPreset: RolesNetwork, PaperPreset: PaperNetwork}
+    return (networks | {LSTMPreset: StoryLSTM, MemN2NPreset: MemN2N, EntNetPreset: EntNet})[type(preset)](preset)
 
 
 def distinct_sentences(batch: Batch) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,7 @@
 """Tasks 1 and 9-14: people move. The facts use plain sentences, negation, alternatives, pronouns, pairs or times."""
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from rrn.tasks.babi.stories import Question, Story
@@ -59,178 +60,145 @@ TIMED_MOVES = tuple(
 WHERE_WAS = tuple(tuple(f"Where was {who} before the {place}?" for place in TOWN_PLACES) for who in TOWNSPEOPLE)
 
 
-def hidden_places(random: Callable[[], float]) -> list[int]:
-    return [int(random() * ROOMS) for _ in range(PEOPLE)]
+class MovingWorld:
+    """People who move. Their initial places are random and not stated."""
+
+    def __init__(self, random: Callable[[], float]) -> None:
+        self.random = random
+        self.place = [int(random() * ROOMS) for _ in range(PEOPLE)]
+        self.stated: list[tuple[int, ...]] = [()] * PEOPLE
+        """The places in the latest fact about each person, if it is a negation or an alternative."""
+        self.facts: list[str] = []
+        self.support: list[tuple[int, ...]] = [()] * PEOPLE
+        """Indices of the latest facts about each person."""
+        self.mentioned: list[int] = []
+
+    def move(self) -> tuple[int, int, int]:
+        """Move a random person; returns the person, the place left and the destination."""
+        actor = int(self.random() * PEOPLE)
+        left = self.place[actor]
+        self.place[actor] = destination = other(self.random, ROOMS, left)
+        return actor, left, destination
+
+    def move_pair(self) -> tuple[tuple[int, int], int]:
+        """Move two people, in the order named, to a place where neither of them is."""
+        place = self.place
+        while True:
+            first, second = pair = pick(self.random, PAIRS)
+            destination = int(self.random() * ROOMS)
+            if place[first] != destination != place[second]:
+                place[first] = place[second] = destination
+                return pair, destination
+
+    def add(self, people: tuple[int, ...], *sentences: str) -> None:
+        """Add facts, each of which mentions these people."""
+        index = len(self.facts)
+        self.facts += sentences
+        for actor in people:
+            self.support[actor] = (index,) if len(sentences) == 1 else (index, index + 1)
+        self.mentioned += people * len(sentences)
 
 
-def recent_index(random: Callable[[], float], count: int) -> int:
-    """A random index among the latest of ``count`` facts or mentions."""
-    return count - 1 - int(random() * min(RECENT, count))
+def make_story(
+    task: int,
+    act: Callable[[MovingWorld], None],
+    ask: Callable[[MovingWorld, int], tuple[str, str]],
+    rng: Random,
+) -> Story:
+    """A story of five questions with two facts before each; ``ask`` returns a question about a person, and its answer.
+
+    The person is one of the latest mentions: "they" mentions both people of a pair.
+    """
+    world, questions = MovingWorld(rng.random), []
+    for facts in range(FACTS_BETWEEN_QUESTIONS, FACTS_BETWEEN_QUESTIONS * QUESTIONS_PER_STORY + 1, 2):
+        while len(world.facts) < facts:
+            act(world)
+        mentions = len(world.mentioned)
+        actor = world.mentioned[mentions - 1 - int(world.random() * min(RECENT, mentions))]
+        text, answer = ask(world, actor)
+        questions.append(Question(text, answer, world.support[actor], facts))
+    return Story(task, world.facts, questions)
 
 
-def single_supporting_fact(rng: Random) -> Story:
-    random = rng.random
-    place = hidden_places(random)
-    last_move = [0] * PEOPLE
-    movers: list[int] = []
-    facts: list[str] = []
-    questions: list[Question] = []
-    while len(questions) < QUESTIONS_PER_STORY:
-        for _ in range(FACTS_BETWEEN_QUESTIONS):
-            actor = int(random() * PEOPLE)
-            place[actor] = destination = other(random, ROOMS, place[actor])
-            last_move[actor] = len(facts)
-            movers.append(actor)
-            facts.append(pick(random, MOVES[actor][destination]))
-        actor = movers[recent_index(random, len(facts))]
-        questions.append(Question(WHERE_IS[actor], PLACES[place[actor]], (last_move[actor],), len(facts)))
-    return Story(1, facts, questions)
+def ask_where(world: MovingWorld, actor: int) -> tuple[str, str]:
+    return WHERE_IS[actor], PLACES[world.place[actor]]
 
 
-def simple_negation(rng: Random) -> Story:
-    random = rng.random
-    place = hidden_places(random)
-    denied: list[int | None] = [None] * PEOPLE
-    """The place that each actor has left according to a negation in the latest fact."""
-    last_fact = [0] * PEOPLE
-    movers: list[int] = []
-    facts: list[str] = []
-    questions: list[Question] = []
-    while len(questions) < QUESTIONS_PER_STORY:
-        for _ in range(FACTS_BETWEEN_QUESTIONS):
-            actor = int(random() * PEOPLE)
-            left = place[actor]
-            place[actor] = destination = other(random, ROOMS, left)
-            last_fact[actor] = len(facts)
-            movers.append(actor)
-            form = random()
-            denied[actor] = left if form >= 0.75 else None
-            if form < 0.5:
-                facts.append(pick(random, MOVES[actor][destination]))
-            elif form < 0.75:
-                facts.append(IS_HERE[actor][destination][0])
-            else:
-                facts.append(pick(random, IS_NOT_HERE[actor][left]))
-        actor = movers[recent_index(random, len(facts))]
-        asked, answer = denied[actor], "no"
-        if asked is None:
-            if random() < 0.5:
-                asked, answer = place[actor], "yes"
-            else:
-                asked = other(random, ROOMS, place[actor])
-        questions.append(Question(IS_IN[actor][asked], answer, (last_fact[actor],), len(facts)))
-    return Story(9, facts, questions)
+def act_plainly(world: MovingWorld) -> None:
+    actor, _, destination = world.move()
+    world.add((actor,), pick(world.random, MOVES[actor][destination]))
 
 
-def indefinite_knowledge(rng: Random) -> Story:
-    random = rng.random
-    place = hidden_places(random)
-    possible: list[tuple[int, int] | None] = [None] * PEOPLE
-    """The two places in the latest fact about each actor, if it is an alternative; they may be equal."""
-    last_fact = [0] * PEOPLE
-    movers: list[int] = []
-    facts: list[str] = []
-    questions: list[Question] = []
-    while len(questions) < QUESTIONS_PER_STORY:
-        for _ in range(FACTS_BETWEEN_QUESTIONS):
-            actor = int(random() * PEOPLE)
-            place[actor] = destination = other(random, ROOMS, place[actor])
-            last_fact[actor] = len(facts)
-            movers.append(actor)
-            possible[actor] = None
-            form = random()
-            if form < 0.5:
-                facts.append(pick(random, TOWN_MOVES[actor][destination]))
-            elif form < 0.75:
-                facts.append(TOWN_IS_HERE[actor][destination][0])
-            else:
-                decoy = int(random() * ROOMS)
-                first, second = (destination, decoy) if random() < 0.5 else (decoy, destination)
-                possible[actor] = (first, second)
-                facts.append(EITHER[actor][first][second])
-        actor = movers[recent_index(random, len(facts))]
-        asked = place[actor] if random() < 0.5 else other(random, ROOMS, place[actor])
-        open_places = possible[actor]
-        if open_places is not None:
-            answer = "maybe" if asked in open_places else "no"
-        else:
-            answer = "yes" if asked == place[actor] else "no"
-        questions.append(Question(TOWN_IS_IN[actor][asked], answer, (last_fact[actor],), len(facts)))
-    return Story(10, facts, questions)
+def act_with_negation(world: MovingWorld) -> None:
+    actor, left, destination = world.move()
+    form = world.random()
+    world.stated[actor] = (left,) if form >= 0.75 else ()
+    if form < 0.5:
+        sentence = pick(world.random, MOVES[actor][destination])
+    elif form < 0.75:
+        sentence = IS_HERE[actor][destination][0]
+    else:
+        sentence = pick(world.random, IS_NOT_HERE[actor][left])
+    world.add((actor,), sentence)
 
 
-def basic_coreference(rng: Random) -> Story:
-    random = rng.random
-    place = hidden_places(random)
-    last_pair = [0] * PEOPLE
-    movers: list[int] = []
-    facts: list[str] = []
-    questions: list[Question] = []
-    while len(questions) < QUESTIONS_PER_STORY:
-        actor = int(random() * PEOPLE)
-        first = other(random, ROOMS, place[actor])
-        place[actor] = second = other(random, ROOMS, first)
-        last_pair[actor] = len(facts)
-        facts.append(pick(random, MOVES[actor][first]))
-        facts.append(pick(random, PRONOUN_MOVES[PRONOUNS[ACTORS[actor]]][second]))
-        movers += (actor, actor)
-        actor = movers[recent_index(random, len(facts))]
-        support = (last_pair[actor], last_pair[actor] + 1)
-        questions.append(Question(WHERE_IS[actor], PLACES[place[actor]], support, len(facts)))
-    return Story(11, facts, questions)
+def ask_after_negation(world: MovingWorld, actor: int) -> tuple[str, str]:
+    place = world.place[actor]
+    if world.stated[actor]:
+        return IS_IN[actor][world.stated[actor][0]], "no"
+    if world.random() < 0.5:
+        return IS_IN[actor][place], "yes"
+    return IS_IN[actor][other(world.random, ROOMS, place)], "no"
 
 
-def joint_move(random: Callable[[], float], place: list[int]) -> tuple[tuple[int, int], int]:
-    """A pair of people, in the order named, and a place where neither of them is."""
-    while True:
-        pair = pick(random, PAIRS)
-        destination = int(random() * ROOMS)
-        if place[pair[0]] != destination != place[pair[1]]:
-            return pair, destination
+def act_with_alternative(world: MovingWorld) -> None:
+    """The two places of an alternative may be equal."""
+    actor, _, destination = world.move()
+    form, world.stated[actor] = world.random(), ()
+    if form < 0.5:
+        sentence = pick(world.random, TOWN_MOVES[actor][destination])
+    elif form < 0.75:
+        sentence = TOWN_IS_HERE[actor][destination][0]
+    else:
+        decoy = int(world.random() * ROOMS)
+        first, second = (destination, decoy) if world.random() < 0.5 else (decoy, destination)
+        world.stated[actor] = (first, second)
+        sentence = EITHER[actor][first][second]
+    world.add((actor,), sentence)
 
 
-def conjunction(rng: Random) -> Story:
-    """The question is about one of the latest mentions of people, of which each fact has two."""
-    random = rng.random
-    place = hidden_places(random)
-    last_fact = [0] * PEOPLE
-    mentioned: list[int] = []
-    facts: list[str] = []
-    questions: list[Question] = []
-    while len(questions) < QUESTIONS_PER_STORY:
-        for _ in range(FACTS_BETWEEN_QUESTIONS):
-            pair, destination = joint_move(random, place)
-            for actor in pair:
-                place[actor] = destination
-                last_fact[actor] = len(facts)
-                mentioned.append(actor)
-            facts.append(pick(random, PAIR_MOVES[pair][destination]))
-        actor = mentioned[recent_index(random, len(mentioned))]
-        questions.append(Question(WHERE_IS[actor], PLACES[place[actor]], (last_fact[actor],), len(facts)))
-    return Story(12, facts, questions)
+def ask_after_alternative(world: MovingWorld, actor: int) -> tuple[str, str]:
+    place, possible = world.place[actor], world.stated[actor]
+    asked = place if world.random() < 0.5 else other(world.random, ROOMS, place)
+    answer = "no" if asked not in (possible or (place,)) else "maybe" if possible else "yes"
+    return TOWN_IS_IN[actor][asked], answer
 
 
-def compound_coreference(rng: Random) -> Story:
-    """As in `conjunction`; "they" mentions both people."""
-    random = rng.random
-    place = hidden_places(random)
-    last_block = [0] * PEOPLE
-    mentioned: list[int] = []
-    facts: list[str] = []
-    questions: list[Question] = []
-    while len(questions) < QUESTIONS_PER_STORY:
-        pair, first = joint_move(random, place)
-        second = other(random, ROOMS, first)
-        for actor in pair:
-            place[actor] = second
-            last_block[actor] = len(facts)
-        mentioned += pair + pair
-        facts.append(pick(random, PAIR_MOVES[pair][first]))
-        facts.append(pick(random, PRONOUN_MOVES["they"][second]))
-        actor = mentioned[recent_index(random, len(mentioned))]
-        support = (last_block[actor], last_block[actor] + 1)
-        questions.append(Question(WHERE_IS[actor], PLACES[place[actor]], support, len(facts)))
-    return Story(13, facts, questions)
+def act_with_pronoun(world: MovingWorld) -> None:
+    actor, _, first = world.move()
+    world.place[actor] = second = other(world.random, ROOMS, first)
+    moved = pick(world.random, MOVES[actor][first])
+    world.add((actor,), moved, pick(world.random, PRONOUN_MOVES[PRONOUNS[ACTORS[actor]]][second]))
+
+
+def act_in_pairs(world: MovingWorld) -> None:
+    pair, destination = world.move_pair()
+    world.add(pair, pick(world.random, PAIR_MOVES[pair][destination]))
+
+
+def act_in_pairs_with_pronoun(world: MovingWorld) -> None:
+    pair, first = world.move_pair()
+    world.place[pair[0]] = world.place[pair[1]] = second = other(world.random, ROOMS, first)
+    moved = pick(world.random, PAIR_MOVES[pair][first])
+    world.add(pair, moved, pick(world.random, PRONOUN_MOVES["they"][second]))
+
+
+single_supporting_fact = partial(make_story, 1, act_plainly, ask_where)
+simple_negation = partial(make_story, 9, act_with_negation, ask_after_negation)
+indefinite_knowledge = partial(make_story, 10, act_with_alternative, ask_after_alternative)
+basic_coreference = partial(make_story, 11, act_with_pronoun, ask_where)
+conjunction = partial(make_story, 12, act_in_pairs, ask_where)
+compound_coreference = partial(make_story, 13, act_in_pairs_with_pronoun, ask_where)
 
 
 def cyclic_shuffle(random: Callable[[], float], items: list[int]) -> None:

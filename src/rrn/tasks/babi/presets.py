@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -116,10 +116,8 @@ _PAPER = PaperPreset(
     sampling_by_error=0.5,
     curriculum_by_length=True,
     steps=3,
-    batch_size=64,
     updates=1_000_000,
     minutes=12,
-    lr=1e-3,
     beta2=0.98,
     ema=0.998,
     validate_every=500,
@@ -132,13 +130,15 @@ _ROLES = RolesPreset(
     max_facts=30,
     sampling_by_error=0.9,
     steps=4,
-    batch_size=64,
     updates=1_500,
     lr=2e-3,
     weight_decay=1e-4,
     ema=0.998,
     validate_every=150,
 )
+
+_COMPARED: dict[str, Any] = {"updates": 1_000_000, "minutes": 20, "lr": 2e-3, "ema": 0.998, "validate_every": 250}
+_COMPARED |= {"curriculum_by_length": True}
 
 ASKED = "babi-limits"
 """Default weights of ``rrn ask babi``: they recognise unanswerable questions."""
@@ -191,24 +191,13 @@ PRESETS = (
         about="Ablation of babi-paper: facts encoded without the question.",
         encoding="none",
     ),
-    replace(
-        _PAPER,
-        name="babi-paper-no-dropout",
-        about="Ablation of babi-paper: no dropout.",
-        dropout=0.0,
-    ),
+    replace(_PAPER, name="babi-paper-no-dropout", about="Ablation of babi-paper: no dropout.", dropout=0.0),
     LSTMPreset(
         name="babi-lstm",
         about="A baseline of the paper's table: one LSTM over all words of the story and the question.",
         hidden=128,
         steps=1,
-        batch_size=64,
-        updates=1_000_000,
-        minutes=20,
-        lr=2e-3,
-        curriculum_by_length=True,
-        ema=0.998,
-        validate_every=250,
+        **_COMPARED,
     ),
     MemN2NPreset(
         name="babi-memn2n",
@@ -217,14 +206,8 @@ PRESETS = (
         max_facts=50,
         steps=3,
         loss="last",
-        batch_size=64,
-        updates=1_000_000,
-        minutes=20,
-        lr=2e-3,
-        curriculum_by_length=True,
         sampling_by_error=0.5,
-        ema=0.998,
-        validate_every=250,
+        **_COMPARED,
     ),
     EntNetPreset(
         name="babi-entnet",
@@ -232,13 +215,7 @@ PRESETS = (
         hidden=100,
         max_facts=50,
         steps=1,
-        batch_size=64,
-        updates=1_000_000,
-        minutes=20,
-        lr=2e-3,
-        curriculum_by_length=True,
         sampling_by_error=0.5,
-        ema=0.998,
-        validate_every=250,
+        **_COMPARED,
     ),
 )

@@ -1,11 +1,11 @@
 """Pictures of Pretty-CLEVR scenes: raw images for data sets, SVG for pages, figures for papers.
 
-Raw images are drawn with Pillow (fast), figures with matplotlib (text, and PDF or SVG by the file's ending): both come
-with the extra ``figures`` and are imported only when needed. A question as SVG (`scene_svg`) needs neither.
+Images are drawn with Pillow, plots with matplotlib: both come with the extra ``figures`` and are imported only when
+needed. A question as SVG (`scene_svg`) needs neither.
 """
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrn.errors import InputError, blaming, counted, needs_extra
+from rrn.errors import InputError, counted
 from rrn.io.files import write_atomically
 from rrn.tasks.pretty_clevr.data import COLOURS, OBJECT_RADIUS, SHAPES, Scene, Scenes, describe_question
 
@@ -21,7 +21,6 @@ PALETTE = ("#B40A10", "#E48A00", "#F8EC6E", "#00966B", "#9FE6FF", "#4038DC", "#9
 """In the order of `COLOURS`. Any two differ by a CIELAB distance of at least 25, also in simulated colour blindness
 (protan, deutan, tritan), and mostly in lightness too."""
 INK = "#262626"
-MOST_PIXELS = 4096 * 4096
 
 _STROKE = 0.1  # width of an object's outline, in radii
 _SUPERSAMPLING = 4
@@ -29,7 +28,7 @@ _ARROW = 0.012  # width of an arrow, in sides of the picture
 _CLEARANCE = 0.009  # from an object's outline to the tip or tail of an arrow
 _LABEL_RADIUS = 0.025
 _HALO_RADIUS = OBJECT_RADIUS + 0.014
-_HALO = "#E9E9E9"
+_HALO, _FRAME = "#E9E9E9", "#B8B8B8"
 
 
 @cache
@@ -72,31 +71,9 @@ def write_images(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for index in range(len(scenes)):
-        image_path(folder, index).write_bytes(render_png(scenes.scene(index), size))
+        (folder / f"{index:06d}.png").write_bytes(render_png(scenes.scene(index), size))
         if (index + 1) % 100 == 0 or index + 1 == len(scenes):
             progress(index + 1, len(scenes))
-
-
-def read_image(path: str | Path) -> np.ndarray:
-    """A picture `write_images` wrote, uint8 (size, size, 3)."""
-
-    from rrn.viewing.plots import pillow
-
-    if not Path(path).exists():
-        raise InputError(f"{path}: no such image; write the data set with its images first")
-    with (
-        blaming(f"{path}: not a readable image; write the data set again"),
-        pillow("reading images").open(path) as image,
-    ):
-        if image.width * image.height > MOST_PIXELS:
-            raise InputError(
-                f"{path}: {image.width} × {image.height} pixels, which exceeds the size limit of {MOST_PIXELS:,} pixels"
-            )
-        return np.array(image.convert("RGB"))
-
-
-def image_path(folder: str | Path, index: int) -> Path:
-    return Path(folder) / f"{index:06d}.png"
 
 
 def scene_svg(scene: Scene, start: int | None = None, jumps: int = 0) -> str:
@@ -137,19 +114,20 @@ def scene_svg(scene: Scene, start: int | None = None, jumps: int = 0) -> str:
 
 
 def draw_contact_sheet(path: str | Path, scenes: Scenes, columns: int = 4) -> None:
-    """All of ``scenes`` in rows of ``columns``."""
+    """All scenes in rows of ``columns``, to a file .png or .pdf."""
+    from rrn.viewing.plots import pillow
+
     if len(scenes) == 0:
         raise InputError("a contact sheet needs at least one scene")
+    side, gap = 400, 24
     rows = -(-len(scenes) // columns)
-    side, gap = 2.0, 0.12
-    width, height = columns * (side + gap) + gap, rows * (side + gap) + gap
-    figure = _figure(width, height)
+    sheet = pillow().new("RGB", (columns * (side + gap) + gap, rows * (side + gap) + gap), "#FFFFFF")
     for index in range(len(scenes)):
         row, column = divmod(index, columns)
         left, top = gap + column * (side + gap), gap + row * (side + gap)
-        box = (left / width, 1 - (top + side) / height, side / width, side / height)
-        _draw_objects(_panel(figure, box), scenes.scene(index))
-    _save(figure, path)
+        sheet.paste(_FRAME, (left - 2, top - 2, left + side + 2, top + side + 2))
+        sheet.paste(_image(scenes.scene(index), side), (left, top))
+    _save(sheet, path)
 
 
 def draw_question(path: str | Path, scene: Scene, start: int, jumps: int) -> None:
@@ -160,14 +138,17 @@ def draw_question(path: str | Path, scene: Scene, start: int, jumps: int) -> Non
     if Path(path).suffix.lower() == ".svg":
         write_atomically(Path(path), scene_svg(scene, start, jumps))
         return
-    figure = _figure(4, 4.4)
-    axes = _panel(figure, (0.02, 0.02 / 1.1, 0.96, 0.96 / 1.1))
-    _draw_objects(axes, scene)
-    _draw_jumps(axes, scene, start, jumps)
-    figure.text(
-        0.5, 0.945, describe_question(scene, start, jumps), ha="center", va="center", fontsize=14, weight="bold"
-    )
-    _save(figure, path)
+    from rrn.viewing.plots import font, pillow
+
+    side, title = 800, 72
+    image = pillow().new("RGB", (side, side + title), "#FFFFFF")
+    image.paste(_image(scene, side, scene.path(start, jumps)), (0, title))
+    from PIL import ImageDraw
+
+    draw = ImageDraw.Draw(image)
+    draw.rectangle((0, title, side - 1, side + title - 1), outline=_FRAME, width=2)
+    draw.text((side / 2, title / 2), describe_question(scene, start, jumps), INK, font(38, True), "mm")
+    _save(image, path)
 
 
 def draw_result(result: dict[str, Any], path: str | Path) -> None:
@@ -175,7 +156,6 @@ def draw_result(result: dict[str, Any], path: str | Path) -> None:
 
     With the paper's own network beside the one measured, each has its panel.
     """
-
     from rrn.viewing.plots import add_legend, plot_lines, save, subplots, transpose
 
     beside = result["beside"]
@@ -257,8 +237,9 @@ def _reach(scene: Scene, index: int, direction: np.ndarray) -> float:
     return float(crossings[(share >= 0) & (share <= 1)].max())
 
 
-def _image(scene: Scene, size: int) -> Any:
-    from rrn.viewing.plots import pillow
+def _image(scene: Scene, size: int, path: Sequence[int] = ()) -> Any:
+    """The scene as a Pillow image; with a ``path`` of objects also its start, its end and its jumps."""
+    from rrn.viewing.plots import font, pillow
 
     image_module = pillow()
     from PIL import ImageDraw
@@ -266,11 +247,27 @@ def _image(scene: Scene, size: int) -> Any:
     side = size * _SUPERSAMPLING
     image = image_module.new("RGB", (side, side), "#FFFFFF")
     draw = ImageDraw.Draw(image)
+
+    def pixels(positions: np.ndarray) -> Any:
+        return (np.array([0, side]) + np.array([side, -side]) * positions).ravel().tolist()
+
+    if path:
+        line = round(0.005 * side)
+        start, end = scene.positions[path[0]], scene.positions[path[-1]]
+        draw.circle(pixels(start), _HALO_RADIUS * side, _HALO)
+        draw.circle(pixels(end), _HALO_RADIUS * side, _HALO, INK, line)
+        corners = pixels(start + _HALO_RADIUS * np.array([[-1, 1], [1, -1]]))
+        for angle in range(0, 360, 20):
+            draw.arc(corners, angle, angle + 12, INK, line)
     for (x, y), colour, shape in zip(scene.positions.tolist(), scene.colours, scene.shapes, strict=True):
         outer, inner = _pixels(SHAPES[shape], side)
         middle = np.array([x * side, (1 - y) * side])
         draw.polygon((outer + middle).ravel().tolist(), fill=INK)
         draw.polygon((inner + middle).ravel().tolist(), fill=PALETTE[colour])
+    for number, arrow in enumerate(_arrows(scene, list(path)), 1):
+        draw.polygon(pixels(_arrow_outline(arrow)), INK, "#FFFFFF", round(0.002 * side))
+        draw.circle(pixels(arrow.label), _LABEL_RADIUS * side, "#FFFFFF", INK, round(0.005 * side))
+        draw.text(pixels(arrow.label), str(number), INK, font(0.034 * side, True), "mm")
     return image.reduce(_SUPERSAMPLING)
 
 
@@ -322,57 +319,10 @@ def _svg_points(positions: np.ndarray) -> str:
     return " ".join(f"{x:.2f},{y:.2f}" for x, y in map(_svg_xy, positions))
 
 
-def _figure(width: float, height: float) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise needs_extra("drawing", "figures") from error
-    return Figure(figsize=(width, height), dpi=200, facecolor="white")
-
-
-def _panel(figure: Any, box: tuple[float, float, float, float]) -> Any:
-    axes = figure.add_axes(box)
-    axes.set(xlim=(0, 1), ylim=(0, 1), xticks=[], yticks=[], aspect="equal")
-    for spine in axes.spines.values():
-        spine.set(color="#B8B8B8", linewidth=0.8)
-    return axes
-
-
-def _points_a_unit(axes: Any) -> float:
-    return axes.get_position().width * axes.figure.get_figwidth() * 72
-
-
-def _draw_objects(axes: Any, scene: Scene) -> None:
-    from matplotlib.patches import Polygon
-
-    for position, colour, shape in zip(scene.positions, scene.colours, scene.shapes, strict=True):
-        corners = position + OBJECT_RADIUS * outline(SHAPES[shape])
-        width = 0.006 * _points_a_unit(axes)
-        axes.add_patch(Polygon(corners, fc=PALETTE[colour], ec=INK, lw=width, joinstyle="round", zorder=2))
-
-
-def _draw_jumps(axes: Any, scene: Scene, start: int, jumps: int) -> None:
-    from matplotlib.patches import Circle, Polygon
-
-    unit = _points_a_unit(axes)
-    path = scene.path(start, jumps)
-    for role, index in (("start", path[0]), ("answer", path[-1])):
-        style = (0, (2.6, 1.6)) if role == "start" else "solid"
-        at = tuple(scene.positions[index])
-        axes.add_patch(Circle(at, _HALO_RADIUS, fc=_HALO, ec=INK, lw=0.005 * unit, ls=style, zorder=1))
-    for number, arrow in enumerate(_arrows(scene, path), 1):
-        axes.add_patch(Polygon(_arrow_outline(arrow), fc=INK, ec="white", lw=0.004 * unit, zorder=3))
-        axes.add_patch(Circle(tuple(arrow.label), _LABEL_RADIUS, fc="white", ec=INK, lw=0.005 * unit, zorder=4))
-        axes.text(
-            *arrow.label, str(number), ha="center", va="center_baseline", fontsize=0.034 * unit, weight="bold", zorder=5
-        )
-
-
-def _save(figure: Any, path: str | Path) -> None:
+def _save(image: Any, path: str | Path) -> None:
     path = Path(path)
-    endings = (".png", ".pdf", ".svg")
-    if path.suffix.lower() not in endings:
-        raise InputError(f"{path}: cannot tell the kind of picture; let the name end in {', '.join(endings)}")
+    if path.suffix.lower() not in (".png", ".pdf"):
+        raise InputError(f"{path}: cannot tell the kind of picture; let the name end in .png, .pdf or, for one, .svg")
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix[1:].lower())
+    image.save(buffer, path.suffix[1:].upper())
     write_atomically(path, buffer.getvalue())

@@ -43,22 +43,11 @@ def as_batch(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -> Batch:
 
 
 def build(preset: PrettyClevrPreset) -> nn.Module:
-    match preset:
-        case PaperPreset():
-            return PaperNetwork(preset)
-        case ImagePreset():
-            from rrn.tasks.pretty_clevr.image_encoder import ImageNetwork
+    from rrn.tasks.pretty_clevr.baselines import Perceptron
+    from rrn.tasks.pretty_clevr.image_encoder import ImageNetwork
 
-            return ImageNetwork(preset)
-        case AttentionPreset():
-            return AttentionNetwork(preset)
-        case RanksPreset():
-            return RanksNetwork(preset)
-        case PerceptronPreset():
-            from rrn.tasks.pretty_clevr.baselines import Perceptron
-
-            return Perceptron(preset)
-    raise TypeError(f"no network for {type(preset).__name__}")
+    networks = {PaperPreset: PaperNetwork, AttentionPreset: AttentionNetwork, RanksPreset: RanksNetwork}
+    return (networks | {PerceptronPreset: Perceptron, ImagePreset: ImageNetwork})[type(preset)](preset)
 
 
 def distances(positions: Tensor) -> Tensor:

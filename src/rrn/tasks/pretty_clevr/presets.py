@@ -98,12 +98,8 @@ _PAPER = PaperPreset(
     furthest_share=0.5,
     all_jumps_from=0.8,
     steps=4,
-    batch_size=64,
     updates=10_000_000,
     minutes=20,
-    lr=1e-3,
-    ema=0.999,
-    validate_every=1000,
 )
 
 PRESETS = (
@@ -111,8 +107,6 @@ PRESETS = (
         name="pretty-clevr",
         about="Pretty-CLEVR, 0 to 7 jumps: distance ranks on the edges, the answer is a pointer. Extra supervision in "
         "training: the whole path.",
-        steps=8,
-        batch_size=64,
         updates=30_000,
         minutes=6,
         lr=3e-3,
@@ -124,8 +118,6 @@ PRESETS = (
         name="pretty-clevr-distances",
         about="Pretty-CLEVR, 0 to 7 jumps, with the inputs and supervision of the paper's network: distances on the "
         "edges, answers alone. Attention over receivers.",
-        steps=8,
-        batch_size=64,
         updates=4_000,
         lr=3e-3,
         weight_decay=1e-4,
@@ -157,12 +149,8 @@ PRESETS = (
         all_jumps_from=0.5,
         pass_mark=0.98,
         steps=1,
-        batch_size=64,
         updates=10_000_000,
         minutes=4,
-        lr=1e-3,
-        ema=0.999,
-        validate_every=1000,
     ),
     ImagePreset(
         name="pretty-clevr-pixels",
@@ -170,7 +158,6 @@ PRESETS = (
         augment=True,
         furthest_share=0.5,
         steps=4,
-        batch_size=64,
         updates=9_000,
         lr=2e-3,
         ema=0.998,
