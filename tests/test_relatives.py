@@ -117,15 +117,15 @@ def test_graph_neural_network(page: dict[str, Any]) -> None:
 
 
 def test_the_graph_neural_network_stops_at_its_fixed_point(page: dict[str, Any]) -> None:
-    thought = page["thought"]
-    assert thought.finished.tolist() == [True]
-    assert 2 < int(thought.steps[0]) < 100
+    result = page["result"]
+    assert result.solved.tolist() == [True]
+    assert 2 < int(result.steps[0]) < 100
     network = page["graph_neural_network"].double()
     arguments = (page["labels"].double(), page["edges"], page["on_edges"].double())
     found = network.think(*arguments, until=page["Converged"](1e-12), max_steps=300)
-    assert bool(found.finished)
+    assert found.solved.all()
     torch.testing.assert_close(found.answers, network(*arguments, steps=300)[-1], atol=1e-9, rtol=1e-9)
-    torch.testing.assert_close(thought.answers.double(), found.answers, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(result.answers.double(), found.answers, atol=1e-4, rtol=1e-4)
 
 
 def sigmoid(values: Vector) -> Vector:

@@ -1,0 +1,181 @@
+"""Every number in the tables of docs/results.md is in the file that its row names; README quotes that page."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "docs" / "results.md"
+README = ROOT / "README.md"
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+Row = dict[str, str]
+
+
+def numbers(cell: str) -> list[str]:
+    return [number.replace(",", "") for number in NUMBER.findall(cell)]
+
+
+def tables(text: str) -> Iterator[tuple[str, list[Row]]]:
+    """The heading above each table, and its rows by column."""
+    heading = ""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("#"):
+            heading = line.strip("# ")
+        if line.startswith("|---"):
+            columns = cells_of(lines[number - 1])
+            end = next((i for i in range(number + 1, len(lines)) if not lines[i].startswith("|")), len(lines))
+            yield heading, [dict(zip(columns, cells_of(row), strict=True)) for row in lines[number + 1 : end]]
+
+
+def cells_of(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def of_table(text: str, column: str) -> list[Row]:
+    return [row for _, rows in tables(text) for row in rows if column in row]
+
+
+def value_at(data: Any, key: str) -> tuple[Any, list[Any]]:
+    """The value of a key such as ``runs/0/accuracy``, and the objects that contain it, the nearest first."""
+    path = [data]
+    for part in key.split("/"):
+        path.append(path[-1][int(part)] if isinstance(path[-1], list) else path[-1][part])
+    return path[-1], path[-2::-1]
+
+
+def agrees(cell: str, value: float) -> bool:
+    """Whether a number of a table is the value, as rounded to the decimals of the table."""
+    decimals = len(cell.partition(".")[2])
+    return abs(float(cell) - value) <= 0.5 * 10**-decimals + 1e-9
+
+
+def everything(data: Any) -> Iterator[float]:
+    """All numbers of a file, also those in its keys and texts."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from everything(key)
+            yield from everything(value)
+    elif isinstance(data, list):
+        yield float(len(data))
+        for value in data:
+            yield from everything(value)
+    elif isinstance(data, str):
+        yield from map(float, numbers(data))
+    elif isinstance(data, int | float):
+        yield float(data)
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    z = 1.959964
+    centre, half = share + z * z / 2 / n, z * math.sqrt(share * (1 - share) / n + (z / 2 / n) ** 2)
+    return (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
+
+
+def name_of(row: Row) -> str:
+    return row["file"] + row["key"]
+
+
+@pytest.mark.parametrize("row", of_table(RESULTS.read_text(), "%"), ids=name_of)
+def test_a_figure_is_the_value_in_its_file(row: Row) -> None:
+    data = json.loads((ROOT / "results" / row["file"].strip("`")).read_text())
+    value, around = value_at(data, row["key"].strip("`"))
+    figure, *deviation = numbers(row["%"])
+    assert agrees(figure, 100 * value)
+    if deviation:
+        assert agrees(deviation[0], 100 * around[0]["deviation"])
+    if "failed" in row:
+        failed = around[0]["failed_tasks"]
+        assert float(row["failed"]) == (sum(failed) / len(failed) if "runs" in around[0] else len(failed))
+    if row["95 % interval"] != "–":
+        (n,) = numbers(row["n"])
+        assert all(map(agrees, numbers(row["95 % interval"]), [100 * end for end in wilson(value, int(n))]))
+
+
+@pytest.mark.parametrize("row", of_table(RESULTS.read_text(), "%"), ids=name_of)
+def test_the_circumstances_of_a_figure_are_in_its_file(row: Row) -> None:
+    """n, seed, parameters, steps and minutes; the minutes of several stages are in the card of the weights."""
+    data = json.loads((ROOT / "results" / row["file"].strip("`")).read_text())
+    found = list(everything(data))
+    for column in ("n", "seed", "parameters", "counted"):
+        for number in numbers(row[column]):
+            assert any(agrees(number, value) for value in found), column
+    weights = row["weights and data"].split("`")[1] if "`" in row["weights and data"] else ""
+    card = ROOT / "src" / "rrn" / "weights" / weights / "README.md"
+    known = [*found, *(everything(card.read_text()) if weights and card.exists() else ())]
+    for number in numbers(row["minutes"]):
+        assert any(agrees(number, value) for value in known), "minutes"
+    if row["machine"] != "–":
+        assert row["machine"] in json.dumps(data)
+
+
+BY_LENGTH = [
+    *of_table(RESULTS.read_text(), "% right by jumps"),
+    *of_table(RESULTS.read_text(), "% right by path length"),
+]
+
+
+@pytest.mark.parametrize("row", BY_LENGTH, ids=name_of)
+def test_figures_by_length_are_those_in_their_file(row: Row) -> None:
+    data = json.loads((ROOT / "results" / row["file"].strip("`")).read_text())
+    values, _ = value_at(data, row["key"].strip("`"))
+    assert len(values) == sum(column.isdigit() for column in row)
+    for length, value in values.items():
+        assert agrees(row[length], 100 * value), length
+
+
+def papers_figures() -> list[float]:
+    return list(everything(json.loads((ROOT / "src" / "rrn" / "tasks" / "reproduce.json").read_text())))
+
+
+def test_the_results_of_the_readme_are_those_of_the_page() -> None:
+    """Each of our numbers is in the section of docs/results.md that its row links to, the paper's in reproduce.json."""
+    sections: dict[str, list[Row]] = {}
+    for heading, rows in tables(RESULTS.read_text()):
+        sections.setdefault(heading.lower().replace(" ", "-"), []).extend(rows)
+    rows = of_table(README.read_text(), "training time")
+    assert 0 < len(rows) <= 8
+    for row in rows:
+        section = sections[row["task"].partition("docs/results.md#")[2].rstrip(")")]
+        figures = [other for other in section if "%" in other]
+        shown = {number for other in figures for name in ("%", "failed") for number in numbers(other.get(name, ""))[:1]}
+        for column in ("ours, paper's inputs", "ours, best"):
+            for number in numbers(row[column]):
+                assert any(agrees(number, float(other)) for other in shown), (row["task"], column)
+        (value,) = numbers(row["ours, best"])
+        best = [
+            other
+            for other in figures
+            if other["parameters"] == row["parameters"]
+            and any(agrees(value, float(shown)) for shown in numbers(f"{other['%']} {other.get('failed', '')}"))
+        ]
+        assert best, (row["task"], "parameters")
+        (minutes,) = numbers(row["training time"])
+        assert any(agrees(minutes, sum(map(float, numbers(other["minutes"])))) for other in best), row["task"]
+        assert all(any(agrees(number, value) for value in papers_figures()) for number in numbers(row["paper"]))
+
+
+def test_the_comparison_of_the_readme_is_that_of_the_page() -> None:
+    figures = of_table(RESULTS.read_text(), "%")
+    for row in of_table(README.read_text(), "% solved"):
+        assert any(
+            numbers(other["%"])[:1] == numbers(row["% solved"])
+            and other["parameters"] == row["parameters"]
+            and row["steps"] in numbers(other["counted"])
+            for other in figures
+        ), row
+        assert all(any(agrees(number, value) for value in papers_figures()) for number in numbers(row["paper, %"]))
+
+
+def test_the_readme_is_short() -> None:
+    text = README.read_text()
+    assert len(text.split()) <= 900
+    assert len(text.splitlines()) <= 150
+    for _, rows in tables(text):
+        for cell in (cell for row in rows for cell in row.values()):
+            assert len(re.sub(r"\]\([^)]*\)", "]", cell)) <= 60, cell
