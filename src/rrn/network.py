@@ -25,7 +25,7 @@ from rrn.inference.attempts import NOISE, Callback, run_attempts
 from rrn.inference.convergence import GraphBatch, Settled, StoppingRule, as_rule
 from rrn.inference.result import Result
 from rrn.nn.layers import MLP, Resettable
-from rrn.nn.messages import Message, MLPMessage
+from rrn.nn.messages import GroupMessage, Message, MLPMessage
 from rrn.nn.readouts import EdgeReadout, GraphReadout, NodeReadout, Outputs, Readout, answer_of, concatenate_outputs
 from rrn.nn.updates import GRUUpdate, Inputs, LSTMUpdate, MLPUpdate, NoUpdate, State, Update
 
@@ -108,6 +108,7 @@ class RRN(Resettable):
         if message is None and message_layers < 1:
             raise InputError(f"message_layers: expected at least 1, got {message_layers}")
         self.features, self.hidden, self.edge_features = features, hidden, edge_features
+        self._state_layout: tuple[Update | None, torch.dtype | None, tuple[Any, ...]] = None, None, ()
         self.encoder = None if encoder_layers is None else MLP(features, hidden, hidden, encoder_layers)
         self.message = message or MLPMessage(hidden, edge_features, message_layers, aggregate)
         if update == "none":
@@ -232,7 +233,10 @@ class RRN(Resettable):
     ) -> "Prepared":
         """Check and encode, once, the inputs that are the same at every step."""
         graph = self._check(x, edge_index, edge_attr, batch)
-        return Prepared(self._encode(x), graph, edge_attr, self.message.encode_edges(edge_attr), batch)
+        edge_term = None
+        if edge_attr is not None or type(self.message) not in (MLPMessage, GroupMessage):
+            edge_term = self.message.encode_edges(edge_attr)
+        return Prepared(self._encode(x), graph, edge_attr, edge_term, batch)
 
     def initial_state(self, x: "Tensor | Prepared") -> State:
         """The state before the first step, for node features x (nodes, features)."""
@@ -311,23 +315,27 @@ class RRN(Resettable):
         """Compare every part with the initial state of one node."""
         if not isinstance(state, State):
             raise InputError(f"state: expected a State, got {type(state).__name__}")
-        with torch.no_grad():
-            expected = self.update.initial_state(given.x[:1])
-        parts, models = state.parts(), expected.parts()
+        update, dtype, models = self._state_layout
+        if update is not self.update or dtype != given.x.dtype:
+            with torch.no_grad():
+                models = tuple((part.shape[1:], part.dtype) for part in self.update.initial_state(given.x[:1]).parts())
+            if not torch.compiler.is_compiling():
+                self._state_layout = self.update, given.x.dtype, models
+        parts = state.h, *state.memory
         if len(parts) != len(models):
             expected_parts = f"h and {len(models) - 1} memory tensors, as update.initial_state(x) returns"
             raise InputError(f"state: expected {expected_parts}, got h and {len(parts) - 1}")
         autocast = torch.is_autocast_enabled(given.x.device.type) if given.x.device.type != "meta" else False
-        for index, (part, model) in enumerate(zip(parts, models, strict=True)):
+        for index, (part, (width, expected)) in enumerate(zip(parts, models, strict=True)):
             name = f"state: memory[{index - 1}]" if index else "state: h"
-            shape = (given.graph.num_nodes, *model.shape[1:])
+            shape = (given.graph.num_nodes, *width)
             if not isinstance(part, Tensor) or part.shape != shape:
                 found = tuple(part.shape) if isinstance(part, Tensor) else type(part).__name__
                 raise InputError(f"{name}: expected shape {shape}, got {found}")
-            if part.dtype != model.dtype and not (autocast and part.is_floating_point()):
-                raise InputError(f"{name}: expected {model.dtype}, got {part.dtype}")
-            if part.device != model.device:
-                raise InputError(f"{name}: expected device {model.device}, got {part.device}")
+            if part.dtype != expected and not (autocast and part.is_floating_point()):
+                raise InputError(f"{name}: expected {expected}, got {part.dtype}")
+            if part.device != given.x.device:
+                raise InputError(f"{name}: expected device {given.x.device}, got {part.device}")
 
     def _check(
         self,

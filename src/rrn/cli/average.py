@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from rrn.cli.options import parse, print_json
+from rrn.cli import parse, print_json
 from rrn.io.files import check_writable
 
 ABOUT = (

@@ -9,7 +9,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from rrn.cli.options import parse, print_json
+from rrn.cli import parse, print_json
 from rrn.errors import InputError, blaming
 from rrn.io.files import read_bytes
 from rrn.viewing.plots import save, subplots

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from rrn.cli.options import print_json
+from rrn.cli import print_json
 from rrn.cli.puzzles import WRONG
 from rrn.constraints import Problem, Solver
 from rrn.constraints.files import SOLVER, read_problem

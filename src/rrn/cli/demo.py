@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from rrn.cli.options import parse
+from rrn.cli import parse
 from rrn.cli.puzzles import DECIDED, beside, decided_cells, framed, plain_if_needed
 from rrn.errors import DISTRIBUTION, command, counted
 from rrn.tasks.accuracy import ACCURACY

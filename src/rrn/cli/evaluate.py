@@ -7,7 +7,7 @@ from rich.console import Console
 
 from rrn import tasks
 from rrn._compat import keep_freed_memory
-from rrn.cli.options import parse, print_json, print_written, progress_bars
+from rrn.cli import parse, print_json, print_written, progress_bars
 from rrn.errors import InputError
 from rrn.io.files import write_json
 from rrn.tasks.evaluation import EvaluateOptions, provenance

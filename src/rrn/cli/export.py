@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rrn import tasks
-from rrn.cli.options import parse, print_json
+from rrn.cli import parse, print_json
 from rrn.errors import InputError
 from rrn.training.presets import Steps
 

@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from rrn import tasks
-from rrn.cli.options import parse, print_json
+from rrn.cli import parse, print_json
 
 INDENT = 4
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rrn.errors import InputError
-from rrn.tasks.sudoku.grid import SYMBOLS, box_of, breaks_a_rule, clashes, describe_clash, line_to_grid
+from rrn.tasks.sudoku.grid import BOXES, SYMBOLS, breaks_a_rule, clashes, describe_clash, line_to_grid
 from rrn.tasks.sudoku.text import Entry, entries
 
 WAITING = 2048
@@ -79,12 +79,12 @@ class Reader:
         for cells, some in itertools.groupby(taken, key=lambda entry: len(entry.puzzle)):
             group = list(some)
             grids = np.stack([line_to_grid(entry.puzzle) for entry in group])
-            clashing = breaks_a_rule(grids, box_of(cells)) if cells else np.ones(len(group), bool)
+            clashing = breaks_a_rule(grids, BOXES[cells]) if cells else np.ones(len(group), bool)
             for entry, grid, bad in zip(group, grids, clashing, strict=True):
                 if not bad:
                     self._ready.append(grid)
                     continue
-                wrong = entry.wrong or f"two equal givens clash: {describe_clash(grid, box_of(cells))}"
+                wrong = entry.wrong or f"two equal givens clash: {describe_clash(grid, BOXES[cells])}"
                 if not self.skip_bad:
                     self._over, self.error = True, InputError(f"{entry.place(self.name)}: {wrong}")
                     return
@@ -108,7 +108,7 @@ def framed(
     puzzle: np.ndarray, grid: np.ndarray, wrong: np.ndarray | None = None, sure: np.ndarray | None = None
 ) -> Text:
     """A grid with lines between its boxes; cells that are ``wrong`` are marked with ``!``, unsure ones are dim."""
-    high, wide = box_of(len(grid))
+    high, wide = BOXES[len(grid)]
     size = high * wide
     bars = ["─" * (3 * wide)] * high
     text = Text("┌" + "┬".join(bars) + "┐\n")
@@ -130,7 +130,7 @@ def framed(
 
 def small(puzzle: np.ndarray, grid: np.ndarray, before: np.ndarray) -> Text:
     """A grid in few columns; digits that differ from ``before`` are highlighted."""
-    high, wide = box_of(len(grid))
+    high, wide = BOXES[len(grid)]
     size, text = high * wide, Text()
     for cell, digit in enumerate(grid):
         row, column = divmod(cell, size)
@@ -154,7 +154,7 @@ def beside(left: Text, right: Text) -> Text:
 
 def wrong_cells(puzzle: np.ndarray, answer: np.ndarray) -> np.ndarray:
     """Cells that clash, and givens that were not kept: (cells,)."""
-    return clashes(answer, box_of(len(answer)))[0] | ((puzzle > 0) & (puzzle != answer))
+    return clashes(answer, BOXES[len(answer)])[0] | ((puzzle > 0) & (puzzle != answer))
 
 
 def decided_cells(puzzle: np.ndarray, steps: np.ndarray) -> np.ndarray:

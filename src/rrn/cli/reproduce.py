@@ -21,7 +21,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from rrn.cli.options import parse, print_json
+from rrn.cli import parse, print_json
 from rrn.errors import InputError, quote
 from rrn.io.files import write_atomically, write_json
 from rrn.tasks.evaluation import machine

@@ -7,7 +7,7 @@ import webbrowser
 from dataclasses import dataclass
 from typing import Annotated
 
-from rrn.cli.options import parse
+from rrn.cli import parse
 from rrn.errors import InputError, needs_extra
 from rrn.training.presets import Range
 

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from rrn.cli.options import parse, print_json
+from rrn.cli import parse, print_json
 from rrn.cli.puzzles import (
     FOUND,
     GIVEN,
@@ -284,7 +284,9 @@ def verdict(result: "Result", max_steps: int) -> Text:
     """The status of a puzzle, with steps and attempts."""
     if result.status == "solved":
         after = f"of attempt {result.attempts}" if result.attempts > 1 else "of the first attempt"
-        took = f" in {counted(result.steps, 'step')} {after}; confidence {result.confidence:.1%}"
+        took = (
+            f" in {result.steps} {'step' if result.steps == 1 else 'steps'} {after}; confidence {result.confidence:.1%}"
+        )
         return Text.assemble(("solved", "bold green"), took)
     if result.status == "already solved":
         return Text.assemble(("already solved", "bold green"), f": {result.message}")

@@ -10,7 +10,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 import tyro
 
 from rrn import tasks
-from rrn.cli.options import parse, print_json
+from rrn.cli import parse, print_json
 from rrn.training.presets import BUDGET_FIELDS, Preset, Range
 
 HELP = """usage: rrn train PRESET [--folder DIR] [--accelerator KIND] [--devices N] [settings …]

@@ -11,9 +11,8 @@ from torch import Tensor
 from rrn.constraints.problem import Problem
 from rrn.errors import InputError
 from rrn.inference.attempts import NOISE, run_attempts
-from rrn.inference.candidates import CandidateBatch, CandidateNetwork, GroupTable
+from rrn.inference.candidates import CandidateBatch, CandidateNetwork, GroupTable, known_logits
 from rrn.inference.result import Result, Status
-from rrn.inference.search import known_logits
 from rrn.network import RRN
 from rrn.nn.messages import GroupMessage
 

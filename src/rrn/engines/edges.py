@@ -20,7 +20,7 @@ from torch import Tensor
 
 from rrn._compat import COMPILED, compiled
 from rrn.engines import threads
-from rrn.engines.plain import Engine, differentiable_gradients, is_unmodified, overrides_read, supports_compiled
+from rrn.engines.plain import Engine, differentiable_gradients, fits_compiled, is_unmodified
 from rrn.graphs import Graph
 from rrn.nn.messages import Layers, MLPMessage, hidden_sums
 from rrn.nn.readouts import Outputs, stack
@@ -36,6 +36,8 @@ Sums = Callable[[Tensor, Tensor], Tensor]
 
 class MessageEngine(Engine):
     """The plain loop with a faster sum of f's hidden layers over the edges."""
+
+    message = MLPMessage
 
     @abstractmethod
     def sums(self, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Sums:
@@ -81,10 +83,9 @@ class MessageEngine(Engine):
 def fits_message_engine(network: "RRN", given: "Prepared", state: State) -> bool:
     """Whether f is an unmodified MLP with the paper's sum, and compiled code supports the input."""
     message, term = network.message, given.edge_term
-    if overrides_read(network) or not is_unmodified(message, MLPMessage) or message.aggregate != ("sum",):
+    if not fits_compiled(network, (state.h, given.x, term), MLPMessage) or message.aggregate != ("sum",):
         return False
-    whole = term is None or term.shape[:-1] == given.graph.edge_shape or term.numel() == term.shape[-1]
-    return whole and supports_compiled(state.h, given.x, term)
+    return term is None or term.shape[:-1] == given.graph.edge_shape or term.numel() == term.shape[-1]
 
 
 class Edges(MessageEngine):

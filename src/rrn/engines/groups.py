@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rrn._compat import COMPILED, compiled
-from rrn.engines.plain import Engine, differentiable_gradients, is_unmodified, overrides_read, supports_compiled
+from rrn.engines.plain import Engine, differentiable_gradients, fits_compiled
 from rrn.graphs import Groups as GroupsGraph
 from rrn.nn.messages import GroupMessage
 from rrn.nn.readouts import DotReadout, Outputs
@@ -29,18 +29,17 @@ class Groups(Engine):
     """`GroupMessage`, `SharedLayerUpdate` and `DotReadout` on `rrn.graphs.Groups`, in float32, with constant x = 1."""
 
     name = "groups"
+    message = GroupMessage
 
     def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
-        parts = (network.message, GroupMessage), (network.update, SharedLayerUpdate), (network.readout, DotReadout)
-        if not COMPILED or overrides_read(network) or not all(is_unmodified(*part) for part in parts):
+        tensors = given.x, state.h, *state.memory, *network.parameters()
+        if not COMPILED or not fits_compiled(network, tensors, GroupMessage, SharedLayerUpdate, DotReadout):
             return False
-        if not isinstance(given.graph, GroupsGraph) or given.graph.group_types != network.message.group_types:
+        if not isinstance(given.graph, GroupsGraph) or len(given.graph.counts) != network.message.group_types:
             return False
         if torch.is_grad_enabled() and given.x.requires_grad:
             return False
-        tensors = (given.x, *state.parts(), *network.parameters())
-        in_32_bits = all(tensor.dtype == torch.float32 for tensor in tensors)
-        return in_32_bits and supports_compiled(*tensors) and bool((given.x == 1).all())
+        return all(tensor.dtype == torch.float32 for tensor in tensors) and bool((given.x == 1).all())
 
     def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
         graph, update, readout = given.graph, network.update, network.readout
@@ -67,7 +66,7 @@ class _Layout(NamedTuple):
     @classmethod
     def of(cls, graph: GroupsGraph) -> "_Layout":
         offsets = np.cumsum([0, *graph.counts[:-1]])
-        return cls(graph.member_of.numpy() + offsets, graph.stops.numpy(), sum(graph.counts), graph.group_types)
+        return cls(graph.member_of.numpy() + offsets, graph.stops.numpy(), sum(graph.counts), len(graph.counts))
 
 
 @compiled(fastmath=True)

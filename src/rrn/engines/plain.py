@@ -1,12 +1,15 @@
-"""The interface of an engine, the plain engine, and helpers of the others."""
+"""The interface of an engine, the plain engine, the choice between engines, and what the others share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from rrn._compat import MODULE_HOOKS, torch_api
+from rrn.errors import InputError
 from rrn.nn.layers import MLP, Linear, Product
 from rrn.nn.readouts import Outputs, stack
 from rrn.nn.updates import State, _Reader
@@ -25,6 +28,8 @@ class Engine:
     """Computes steps. Outputs, states and gradients of every engine are those of `Plain`, up to rounding."""
 
     name: str
+    message: type | None = None
+    """The type of message function that it may fit; None: any."""
 
     def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
         """Whether this engine can run the network on this input."""
@@ -52,6 +57,39 @@ class Plain(Engine):
         return stack(outputs), state
 
 
+ENGINES: dict[str, Engine] = {}
+"""By name, faster engines first."""
+
+_only: ContextVar[str | None] = ContextVar("_only", default=None)
+
+
+def choose(network: "RRN", given: "Prepared", state: State) -> Engine:
+    """The fastest engine that fits, or the one that `only` selects."""
+    name, message = _only.get(), type(network.message)
+    if torch.compiler.is_compiling():
+        return ENGINES["plain"]
+    if name is None:
+        for engine in ENGINES.values():
+            if engine.message is message and engine.fits(network, given, state):
+                return engine
+        return ENGINES["plain"]
+    if not ENGINES[name].fits(network, given, state):
+        raise InputError(f"engines.only({name!r}): this engine does not fit this network, graph and device")
+    return ENGINES[name]
+
+
+@contextmanager
+def only(name: str) -> Iterator[None]:
+    """In this context every network runs on the named engine; one that does not fit raises an `InputError`."""
+    if name not in ENGINES:
+        raise InputError(f"no engine {name!r}; there are {', '.join(ENGINES)}")
+    before = _only.set(name)
+    try:
+        yield
+    finally:
+        _only.reset(before)
+
+
 def is_unmodified(module: nn.Module, *types: type) -> bool:
     """Whether a module has exactly one of these types, with the layers, methods and no hooks that this type has.
 
@@ -69,11 +107,20 @@ def is_unmodified(module: nn.Module, *types: type) -> bool:
     return True
 
 
-def overrides_read(network: "RRN") -> bool:
-    """Whether a subclass of `RRN` has its own `RRN.read`, which only the plain engine calls."""
+def fits_compiled(
+    network: "RRN",
+    tensors: Iterable[Tensor | None],
+    message: type,
+    update: type | None = None,
+    readout: type | None = None,
+) -> bool:
+    """Whether compiled code can replace these parts of a network: unmodified ones of these types, on these tensors."""
     from rrn.network import RRN
 
-    return type(network).read is not RRN.read
+    parts = (network.message, message), (network.update, update), (network.readout, readout)
+    if type(network).read is not RRN.read or not all(k is None or is_unmodified(part, k) for part, k in parts):
+        return False
+    return supports_compiled(*tensors)
 
 
 def detach_without_grad(*tensors: Tensor) -> tuple[Tensor, ...]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from rrn.graphs import Groups
 from rrn.inference.attempts import Problems, RecurrentNetwork, Slots
 from rrn.inference.result import Status
-from rrn.inference.search import CERTAIN_LOGIT, BestFirstSearch, BranchQueue, CandidateLayout, known_logits
+from rrn.inference.search import CERTAIN_LOGIT, BestFirstSearch, BranchQueue, CandidateLayout
 from rrn.network import RRN
 from rrn.nn.messages import GroupMessage
 from rrn.nn.readouts import DotReadout
@@ -139,6 +139,11 @@ def open_graph(open_: Tensor, member_of: Tensor, counts: Sequence[int]) -> tuple
     nodes = open_.flatten().nonzero()[:, 0]
     groups = member_of[nodes % open_.shape[1]] if member_of.dim() == 2 else member_of.flatten(0, 1)[nodes]
     return Groups(groups, counts, open_.sum(1).cumsum(0)), nodes
+
+
+def known_logits(true: Tensor) -> Tensor:
+    """Logits of candidates that are not open: which of them are true, bool, → ±`CERTAIN_LOGIT`."""
+    return torch.where(true, CERTAIN_LOGIT, -CERTAIN_LOGIT)
 
 
 class CandidateBatch(Problems):

@@ -240,10 +240,5 @@ class BestFirstSearch:
         self.queues.pop(problem, None)
 
 
-def known_logits(true: Tensor) -> Tensor:
-    """Logits of candidates that are not open: which of them are true, bool, → ±`CERTAIN_LOGIT`."""
-    return torch.where(true, CERTAIN_LOGIT, -CERTAIN_LOGIT)
-
-
 def _first_split(attempt: int) -> int:
     return FIRST_SPLIT if attempt == 1 else FURTHER_SPLIT if attempt <= NOISY_ATTEMPTS else EVALUATION_STEPS

@@ -1,6 +1,6 @@
 """rrn ask TASK …: ask a trained network a question."""
 
-from rrn.cli.options import run_task_command
+from rrn.cli import run_task_command
 
 ABOUT = {
     "ages": "facts about ages, in words",

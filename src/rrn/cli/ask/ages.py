@@ -8,7 +8,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from rrn.cli.options import parse, print_json
+from rrn.cli import parse, print_json
 from rrn.errors import counted
 from rrn.training.presets import Seed, Steps
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rrn.cli.options import parse, print_json
+from rrn.cli import parse, print_json
 from rrn.errors import InputError
 from rrn.tasks.babi.presets import ASKED
 from rrn.tasks.babi.vocabulary import NO_ANSWER, UNKNOWN_ID

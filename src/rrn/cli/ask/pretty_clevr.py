@@ -8,7 +8,7 @@ from typing import Annotated
 from rich.console import Console
 from rich.table import Table
 
-from rrn.cli.options import parse, print_json
+from rrn.cli import parse, print_json
 from rrn.training.presets import Range, Seed, Steps
 
 

@@ -1,6 +1,6 @@
 """rrn data TASK: write a data set to disk."""
 
-from rrn.cli.options import run_task_command
+from rrn.cli import run_task_command
 
 ABOUT = {
     "sudoku": "generated puzzles, or the paper's sets from a pool of puzzles, as arrays",

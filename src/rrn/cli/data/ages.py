@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rrn.cli.options import parse, print_json
+from rrn.cli import parse, print_json
 from rrn.errors import counted
 from rrn.training.presets import Count, Seed
 

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from rrn.cli.options import parse, print_json, progress_bars
+from rrn.cli import parse, print_json, progress_bars
 from rrn.errors import counted
 from rrn.training.presets import Range, Seed
 

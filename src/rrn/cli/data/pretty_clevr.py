@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from rrn.cli.options import parse, print_json, progress_bars
+from rrn.cli import parse, print_json, progress_bars
 from rrn.training.presets import Count, Range, Seed
 
 SHEET = 12

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rrn._compat import COMPILED
-from rrn.cli.options import parse, print_json, progress_bars
+from rrn.cli import parse, print_json, progress_bars
 from rrn.errors import DISTRIBUTION, command
 from rrn.training.presets import Count, Needs, Range, Seed
 

@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.graphs import NeighbourTable
-from rrn.inference.candidates import CandidateNetwork, GroupTable, make_network
-from rrn.inference.search import known_logits
+from rrn.inference.candidates import CandidateNetwork, GroupTable, known_logits, make_network
 from rrn.network import RRN
 from rrn.nn.updates import State
 from rrn.tasks.sudoku.baselines.presets import WholeGraphPreset

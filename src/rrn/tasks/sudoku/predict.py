@@ -17,7 +17,7 @@ from rrn.tasks.parallel import in_threads
 from rrn.tasks.sudoku.declared import sudoku
 from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.files import parse_puzzle
-from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, is_solved, size_of
+from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, is_solved
 from rrn.tasks.sudoku.model import CandidateSudoku, group_table
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 
@@ -69,7 +69,7 @@ def solve(
         first attempt, and ``fallback`` (n,), whether the stronger network ran.
     """
     grids = _as_puzzles(puzzles, box)
-    full, cells, size = is_solved(grids, box), grids.shape[1], size_of(box)
+    full, cells, size = is_solved(grids, box), grids.shape[1], box[0] * box[1]
     done = itertools.count(1 + int(full.sum()))
 
     def run(rows: np.ndarray, by: PuzzleNetwork) -> Result:

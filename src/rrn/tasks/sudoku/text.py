@@ -15,10 +15,11 @@ Digits beyond 9 are ``A`` to ``G``; between spaces and in JSON also numbers. Bla
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator
+from math import isqrt
 from typing import Any, NamedTuple
 
 from rrn.errors import counted
-from rrn.tasks.sudoku.grid import BOXES, SYMBOLS, size_of
+from rrn.tasks.sudoku.grid import BOXES, SYMBOLS
 
 EMPTY = "0._*?xX·•∙⋅．＊？"
 SEPARATORS = "|-+=│─┼┌┬┐├┤└┴┘║═╬┃━╋╪╫┆┄╔╦╗╠╣╚╩╝ \u3000\t\r\n"
@@ -122,7 +123,7 @@ def _wrong(cells: str, sizes: Collection[int]) -> str | None:
         return f"{len(cells)} cells where a puzzle has {', '.join(others) + ' or ' if others else ''}{last}"
     if _only_digits(cells):
         return None
-    symbols = "0" + SYMBOLS[: size_of(BOXES[len(cells)])]
+    symbols = "0" + SYMBOLS[: isqrt(len(cells))]
     index = next((index for index, cell in enumerate(cells) if cell.upper() not in symbols), None)
     if index is None:
         return None
@@ -222,7 +223,7 @@ class _Grid:
     """Collects the rows of a grid over several lines."""
 
     def __init__(self, sizes: Collection[int]) -> None:
-        self.sizes, self.widths = sizes, {size_of(BOXES[cells]) for cells in sizes}
+        self.sizes, self.widths = sizes, {isqrt(cells) for cells in sizes}
         self.rows: list[_Row] = []
 
     def add(self, line: int, content: str) -> Iterator[Entry]:
