@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rrn.errors import InputError
-from rrn.tasks.parallel import adding_up, in_threads, make_in_jobs, run_jobs
+from rrn.tasks.parallel import in_threads, make_in_jobs, run_jobs
 
 
 def doubled(job: int) -> tuple[int, int]:
@@ -16,29 +16,27 @@ def doubled(job: int) -> tuple[int, int]:
 
 
 def test_one_process_runs_all_in_order() -> None:
-    finished: list[int] = []
-    assert run_jobs(doubled, [3, 1, 2], 1, finished.append) == [(2 * job, os.getpid()) for job in (3, 1, 2)]
-    assert finished == [0, 1, 2]
+    assert run_jobs(doubled, [3, 1, 2], [1, 1, 1]) == [(2 * job, os.getpid()) for job in (3, 1, 2)]
 
 
 def test_two_processes_give_results_in_the_order_of_the_jobs_and_raise_what_a_job_raises() -> None:
-    finished: list[int] = []
-    results = run_jobs(abs, [-3, 1, -2, 5], 2, finished.append)
+    reports: list[tuple[int, int]] = []
+    results = run_jobs(abs, [-3, 1, -2, 5], [1, 1, 1, 1], 2, lambda *report: reports.append(report))
     assert results == [3, 1, 2, 5]
-    assert sorted(finished) == [0, 1, 2, 3]
+    assert reports == [(1, 4), (2, 4), (3, 4), (4, 4)]
     with pytest.raises(TypeError):
-        run_jobs(abs, [1, "two"], 2)
+        run_jobs(abs, [1, "two"], [1, 1], 2)
 
 
 def test_an_error_in_this_process_is_not_swallowed() -> None:
     with pytest.raises(ValueError, match="job -1"):
-        run_jobs(doubled, [1, -1, 2])
+        run_jobs(doubled, [1, -1, 2], [1, 1, 1])
 
 
 def test_what_jobs_have_done_adds_up() -> None:
-    told = []
-    run_jobs(abs, [-3, 1, -2], finished=adding_up([10, 10, 5], lambda done, of: told.append((done, of))))
-    assert told == [(10, 25), (20, 25), (25, 25)]
+    reports = []
+    run_jobs(abs, [-3, 1, -2], [10, 10, 5], progress=lambda done, total: reports.append((done, total)))
+    assert reports == [(10, 25), (20, 25), (25, 25)]
 
 
 def drawn(count: int, rng: np.random.Generator, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -47,10 +45,10 @@ def drawn(count: int, rng: np.random.Generator, most: int) -> tuple[np.ndarray, 
 
 
 def test_what_is_made_in_jobs_does_not_depend_on_the_processes() -> None:
-    told: list[tuple[int, int]] = []
-    one = make_in_jobs(drawn, 70, 30, 5, (1000,), 1, lambda *report: told.append(report))
+    reports: list[tuple[int, int]] = []
+    one = make_in_jobs(drawn, 70, 30, 5, (1000,), 1, lambda *report: reports.append(report))
     two = make_in_jobs(drawn, 70, 30, 5, (1000,), 2)
-    assert told == [(30, 70), (60, 70), (70, 70)]
+    assert reports == [(30, 70), (60, 70), (70, 70)]
     assert [len(part) for part in one] == [70, 70]
     assert len(np.unique(one[0])) > 50, "each job draws its own"
     for mine, others in zip(one, two, strict=True):

@@ -13,9 +13,15 @@ from typing import Any
 import numpy as np
 
 from rrn.errors import InputError, quote
-from rrn.training.presets import Count
+from rrn.training.presets import Count, Preset
 
 MOST_STEPS = 100_000
+Progress = Callable[[int, int], Any]
+"""Called with the number done and the total."""
+
+
+def no_progress(done: int, total: int) -> None:
+    """The default `Progress`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +46,11 @@ class EvaluateOptions:
     """Draw the paper's figure to this file (.png, .svg, .pdf)."""
 
 
+def reported_steps(options: EvaluateOptions, preset: Preset) -> list[int]:
+    """The steps of ``--steps``, or all steps of training."""
+    return step_list(options.steps) if options.steps else list(range(1, preset.steps + 1))
+
+
 def step_list(text: str) -> list[int]:
     """ "1,8,64" → [1, 8, 64]."""
     try:
@@ -51,9 +62,7 @@ def step_list(text: str) -> list[int]:
     return sorted(set(steps))
 
 
-def in_parts(
-    of: Callable[[slice], np.ndarray], count: int, size: int, progress: Callable[[int, int], Any]
-) -> np.ndarray:
+def in_parts(of: Callable[[slice], np.ndarray], count: int, size: int, progress: Progress) -> np.ndarray:
     """Figures (steps, count), made by ``of`` for so many columns at a time."""
     parts = []
     for low in range(0, count, size):

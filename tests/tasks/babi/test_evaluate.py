@@ -17,6 +17,7 @@ from rrn.tasks.babi.figures import draw_result
 from rrn.tasks.babi.presets import BabiPreset
 from rrn.tasks.babi.vocabulary import WORDS
 from rrn.tasks.weights import from_pretrained
+from rrn.training.presets import check_flags
 
 
 class GivesUpOnSomeTasks(nn.Module):
@@ -69,7 +70,7 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
         measured(Options(data=tmp_path / "nowhere"))
     with pytest.raises(InputError, match="--max-facts"):
-        measured(Options(limit=20, max_facts=-1))
+        check_flags(Options(limit=20, max_facts=-1))
     paper = tasks.find_preset("babi-paper")
     with pytest.raises(InputError, match="reads at most 20 facts"):
         evaluate(GivesUpOnSomeTasks(), paper, Options(limit=20, max_facts=21), lambda done, of: None)  # type: ignore[arg-type]

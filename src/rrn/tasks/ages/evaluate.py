@@ -1,6 +1,5 @@
 """Evaluation of age arithmetic: accuracy by distance and by steps on test trees."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from torch import nn
 from rrn.errors import counted
 from rrn.tasks.ages.data import AGES, PERSONS, Questions, held_out_questions, read_questions
 from rrn.tasks.ages.predict import probabilities
-from rrn.tasks.evaluation import EvaluateOptions, in_parts, step_list
+from rrn.tasks.evaluation import EvaluateOptions, Progress, in_parts, no_progress, reported_steps
 from rrn.training.presets import Preset
 
 QUESTIONS = 20_000
@@ -18,9 +17,7 @@ CHUNK = 500
 Options = EvaluateOptions
 
 
-def right_by_step(
-    network: nn.Module, questions: Questions, steps: int, progress: Callable[[int, int], Any] = lambda done, of: None
-) -> np.ndarray:
+def right_by_step(network: nn.Module, questions: Questions, steps: int, progress: Progress = no_progress) -> np.ndarray:
     """Whether the answer to each question is right after each step: (steps, n)."""
 
     def right(part: slice) -> np.ndarray:
@@ -29,10 +26,8 @@ def right_by_step(
     return in_parts(right, len(questions), CHUNK, progress)
 
 
-def evaluate(
-    network: nn.Module, preset: Preset, options: EvaluateOptions, progress: Callable[[int, int], Any]
-) -> dict[str, Any]:
-    steps = step_list(options.steps) if options.steps else list(range(1, preset.steps + 1))
+def evaluate(network: nn.Module, preset: Preset, options: EvaluateOptions, progress: Progress) -> dict[str, Any]:
+    steps = reported_steps(options, preset)
     questions = read_questions(options.data) if options.data else held_out_questions(options.limit or QUESTIONS)
     questions = questions[: options.limit]
     right = right_by_step(network, questions, steps[-1], progress)

@@ -1,6 +1,7 @@
 """Networks for age arithmetic: the eight facts are the nodes of a complete graph."""
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -83,6 +84,16 @@ def _shared(batch: Batch) -> Tensor:
     return torch.stack([p[:, :, None] == q[:, None] for p in (a, b) for q in (a, b)], dim=-1).float()
 
 
+def _product_rrn(preset: EstimatesPreset, readout: Any, outputs: int | None = None) -> RRN:
+    """An RRN with a gated message, and product units in the update."""
+    hidden = preset.hidden
+    message = GatedMessage(hidden, edge_features=4, width=preset.message_width)
+    update = ResidualUpdate(hidden, preset.update_width, kind="product")
+    readout = readout if isinstance(readout, str) else readout(hidden)
+    parts = {"message": message, "update": update, "readout": readout}
+    return RRN(hidden, hidden, outputs, edge_features=4, encoder_layers=None, **parts)
+
+
 class EstimatesNetwork(nn.Module):
     """Each fact estimates the ages of its two people; the answer is the sum of the estimates for the person asked.
 
@@ -93,18 +104,8 @@ class EstimatesNetwork(nn.Module):
 
     def __init__(self, preset: EstimatesPreset) -> None:
         super().__init__()
-        hidden = preset.hidden
-        self.encode = nn.Sequential(nn.Linear(CODE + 3, hidden), nn.LayerNorm(hidden))
-        self.rrn = RRN(
-            features=hidden,
-            hidden=hidden,
-            outputs=2 * CODE,
-            edge_features=4,
-            encoder_layers=None,
-            message=GatedMessage(hidden, edge_features=4, width=preset.message_width),
-            update=ResidualUpdate(hidden, preset.update_width, kind="product"),
-            readout="node",
-        )
+        self.encode = nn.Sequential(nn.Linear(CODE + 3, preset.hidden), nn.LayerNorm(preset.hidden))
+        self.rrn = _product_rrn(preset, outputs=2 * CODE, readout="node")
         self.scale = nn.Parameter(torch.tensor(1.0))
         self.register_buffer("codes", angles(torch.arange(AGES)), persistent=False)
 
@@ -127,17 +128,8 @@ class AnglesNetwork(nn.Module):
 
     def __init__(self, preset: AnglesPreset) -> None:
         super().__init__()
-        hidden = preset.hidden
-        self.encode = nn.Sequential(nn.Linear(CODE + 5, hidden), nn.LayerNorm(hidden))
-        self.rrn = RRN(
-            features=hidden,
-            hidden=hidden,
-            edge_features=4,
-            encoder_layers=None,
-            message=GatedMessage(hidden, edge_features=4, width=preset.message_width),
-            update=ResidualUpdate(hidden, preset.update_width, kind="product"),
-            readout=AgesReadout(hidden),
-        )
+        self.encode = nn.Sequential(nn.Linear(CODE + 5, preset.hidden), nn.LayerNorm(preset.hidden))
+        self.rrn = _product_rrn(preset, readout=AgesReadout)
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Outputs, State]:
         """Logits of the age asked for (steps, n, 100); the extra output ``persons`` has those of A and B of each fact:

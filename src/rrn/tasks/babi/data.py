@@ -205,40 +205,32 @@ def encode(stories: Iterable[Story] | Mapping[int, Iterable[Story]], table: Sent
     if isinstance(stories, Mapping):
         stories = chain.from_iterable(stories.values())
     story_facts: list[int] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    questions: list[int] = []
-    answers: list[int] = []
-    tasks: list[int] = []
     support_facts: list[int] = []
-    support_starts: list[int] = []
-    support_ends: list[int] = []
+    rows: list[tuple[int, ...]] = []
     answer_ids: dict[str, int] = {}
     for story in stories:
         start = len(story_facts)
         story_facts += map(table.index, story.facts)
         for text, answer, support, facts in story.questions:
-            support_starts.append(len(support_facts))
-            support_facts += [start + fact for fact in support]
-            support_ends.append(len(support_facts))
-            starts.append(start)
-            ends.append(start + facts)
-            questions.append(table.index(text))
             if answer not in answer_ids:
                 answer_ids[answer] = answer_id(answer)
-            answers.append(answer_ids[answer])
-            tasks.append(story.task)
+            first = len(support_facts)
+            support_facts += [start + fact for fact in support]
+            row = (start, start + facts, table.index(text), answer_ids[answer], story.task, first, len(support_facts))
+            rows.append(row)
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 7).T
+    starts, ends, questions, answers, tasks, support_starts, support_ends = map(np.ascontiguousarray, columns)
     return EncodedQuestions(
         table=table,
         story_facts=np.array(story_facts or [NO_SENTENCE], dtype=np.int32),
-        starts=np.array(starts, dtype=np.int64),
-        ends=np.array(ends, dtype=np.int64),
-        questions=np.array(questions, dtype=np.int32),
-        answers=np.array(answers, dtype=np.int16),
-        tasks=np.array(tasks, dtype=np.int8),
+        starts=starts,
+        ends=ends,
+        questions=questions.astype(np.int32),
+        answers=answers.astype(np.int16),
+        tasks=tasks.astype(np.int8),
         support_facts=np.array(support_facts, dtype=np.int64),
-        support_starts=np.array(support_starts, dtype=np.int64),
-        support_ends=np.array(support_ends, dtype=np.int64),
+        support_starts=support_starts,
+        support_ends=support_ends,
     )
 
 

@@ -1,6 +1,6 @@
 """Evaluation of bAbI: error by task and by step on official files or generated questions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,9 +14,9 @@ from rrn.tasks.answers import answer_logits
 from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.presets import BabiPreset, MemN2NPreset, PaperPreset, RolesPreset
 from rrn.tasks.babi.reader import read_babi
-from rrn.tasks.babi.stories import TASKS
+from rrn.tasks.babi.stories import TASK_NAMES, TASKS
 from rrn.tasks.babi.vocabulary import UNKNOWN_ID
-from rrn.tasks.evaluation import EvaluateOptions, step_list
+from rrn.tasks.evaluation import EvaluateOptions, Progress, no_progress, reported_steps
 from rrn.tasks.weights import from_pretrained, read_config
 from rrn.training.experiment import Batch
 from rrn.training.presets import Range
@@ -32,29 +32,6 @@ FEWEST = 20
 """Least number of questions of a task, so that there are answerable and unanswerable ones."""
 BINS = 15
 """Bins of the expected calibration error."""
-NAMES = (
-    "single supporting fact",
-    "two supporting facts",
-    "three supporting facts",
-    "two-argument relations",
-    "three-argument relations",
-    "yes/no questions",
-    "counting",
-    "lists and sets",
-    "simple negation",
-    "indefinite knowledge",
-    "basic coreference",
-    "conjunction",
-    "compound coreference",
-    "time reasoning",
-    "basic deduction",
-    "basic induction",
-    "positional reasoning",
-    "size reasoning",
-    "path finding",
-    "agents' motivations",
-)
-"""Names of tasks 1 to 20."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,24 +47,12 @@ class Options(EvaluateOptions):
 
 
 def _logits(
-    network: nn.Module, questions: EncodedQuestions, steps: int, max_facts: int, progress: Callable[[int, int], Any]
+    network: nn.Module, questions: EncodedQuestions, steps: int, max_facts: int, progress: Progress
 ) -> Iterator[tuple[Batch, Tensor]]:
     """Batches of questions and the logits of their answers: (steps, n, answers)."""
     for number, part in enumerate(questions.batches(CHUNK, max_facts), start=1):
         yield part, answer_logits(network, part, steps)
         progress(min(number * CHUNK, len(questions)), len(questions))
-
-
-def probabilities_of(
-    network: nn.Module,
-    questions: EncodedQuestions,
-    steps: int,
-    max_facts: int,
-    progress: Callable[[int, int], Any] = lambda done, of: None,
-) -> np.ndarray:
-    """The probability of each answer after the last step: (n, answers)."""
-    logits_of_parts = _logits(network, questions, steps, max_facts, progress)
-    return np.concatenate([logits[-1].softmax(-1).numpy() for _, logits in logits_of_parts])
 
 
 def calibration_error(probability: np.ndarray, happened: np.ndarray, bins: int = BINS) -> float:
@@ -98,15 +63,12 @@ def calibration_error(probability: np.ndarray, happened: np.ndarray, bins: int =
 
 
 def measure_limits(
-    network: nn.Module,
-    steps: int,
-    max_facts: int,
-    questions_per_task: int = QUESTIONS,
-    progress: Callable[[int, int], Any] = lambda done, of: None,
+    network: nn.Module, steps: int, max_facts: int, questions_per_task: int, progress: Progress = no_progress
 ) -> dict[str, Any]:
     """Accuracy and calibration on generated questions, half of them unanswerable (`rrn.tasks.babi.unanswerable`)."""
     questions = EndlessQuestions(SEED, unanswerable_share=0.5, varied_share=0.25).take(questions_per_task)
-    shares = probabilities_of(network, questions, steps, max_facts, progress)
+    parts = _logits(network, questions, steps, max_facts, progress)
+    shares = np.concatenate([logits[-1].softmax(-1).numpy() for _, logits in parts])  # (n, answers)
     right = shares.argmax(1) == questions.answers
     refused, unanswerable = shares.argmax(1) == UNKNOWN_ID, questions.answers == UNKNOWN_ID
 
@@ -131,15 +93,11 @@ def measure_limits(
 
 
 def wrong_by_step(
-    network: nn.Module,
-    questions: EncodedQuestions,
-    steps: int,
-    max_facts: int,
-    progress: Callable[[int, int], Any] = lambda done, of: None,
+    network: nn.Module, questions: EncodedQuestions, steps: int, max_facts: int, progress: Progress = no_progress
 ) -> np.ndarray:
     """Whether the answer to each question is wrong after each step: (steps, n)."""
-    logits_of_parts = _logits(network, questions, steps, max_facts, progress)
-    return np.concatenate([(logits.argmax(-1) != part["answers"]).numpy() for part, logits in logits_of_parts], axis=1)
+    parts = _logits(network, questions, steps, max_facts, progress)
+    return np.concatenate([(logits.argmax(-1) != part["answers"]).numpy() for part, logits in parts], axis=1)
 
 
 def read_questions(source: Path, split: str | None) -> tuple[EncodedQuestions, str]:
@@ -153,14 +111,10 @@ def read_questions(source: Path, split: str | None) -> tuple[EncodedQuestions, s
     raise AssertionError
 
 
-def evaluate(
-    network: nn.Module, preset: BabiPreset, options: EvaluateOptions, progress: Callable[[int, int], Any]
-) -> dict[str, Any]:
+def evaluate(network: nn.Module, preset: BabiPreset, options: EvaluateOptions, progress: Progress) -> dict[str, Any]:
     assert isinstance(options, Options)
-    steps = step_list(options.steps) if options.steps else list(range(1, preset.steps + 1))
+    steps = reported_steps(options, preset)
     max_facts = options.max_facts or preset.max_facts
-    if max_facts < 1:
-        raise InputError(f"--max-facts: expected at least 1, got {max_facts}")
     if max_facts > preset.max_facts and isinstance(preset, (PaperPreset, MemN2NPreset)):
         raise InputError(f"--max-facts: {preset.name} reads at most {preset.max_facts} facts, got {max_facts}")
     if options.data is None:
@@ -200,7 +154,7 @@ def _measure(
     questions: EncodedQuestions,
     steps: list[int],
     max_facts: int,
-    progress: Callable[[int, int], Any] = lambda done, of: None,
+    progress: Progress = no_progress,
 ) -> dict[str, Any]:
     wrong = wrong_by_step(network, questions, steps[-1], max_facts, progress)
     by_task = {task: wrong[:, rows].mean(1) for task, rows in questions.rows_by_task.items()}
@@ -250,7 +204,7 @@ def tables(result: dict[str, Any]) -> list[Any]:
     for task, errors in by_task.items():
         style = "red" if int(task) in result["failed_tasks"] else ""
         cells = [f"{errors[t]:.1%}" for t in steps]
-        table.add_row(task, NAMES[int(task) - 1], f"{result['n_by_task'][task]:,}", *cells, style=style)
+        table.add_row(task, TASK_NAMES[int(task) - 1], f"{result['n_by_task'][task]:,}", *cells, style=style)
     table.add_row("", "mean error", f"{result['n']:,}", *[f"{result['mean_error_by_steps'][t]:.2%}" for t in steps])
     failed = ", ".join(map(str, result["failed_tasks"])) or "none"
     summary = (
@@ -276,7 +230,7 @@ def _limits_tables(limits: dict[str, Any]) -> list[Any]:
     for task, figures in [*limits["by_task"].items(), ("", limits)]:
         table.add_row(
             task,
-            NAMES[int(task) - 1] if task else "all",
+            TASK_NAMES[int(task) - 1] if task else "all",
             f"{figures['answerable']['accuracy']:.1%}",
             f"{figures['answerable']['said_not_in_the_story']:.1%}",
             f"{figures['unanswerable']['accuracy']:.1%}",

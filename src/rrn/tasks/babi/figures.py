@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from rrn.tasks.babi.evaluate import FAILED, NAMES
+from rrn.tasks.babi.evaluate import FAILED
+from rrn.tasks.babi.stories import TASK_NAMES
 from rrn.viewing.plots import save, subplots
 
 
@@ -20,7 +21,7 @@ def draw_result(result: dict[str, Any], path: Path) -> None:
         colour = "white" if error > 0.5 else "black"
         axes.text(column, row, f"{100 * error:.1f}", ha="center", va="center", fontsize=8, weight=weight, color=colour)
     axes.set_xticks(range(len(steps)), [f"{t}" for t in steps])
-    axes.set_yticks(range(len(tasks)), [f"{task}  {NAMES[int(task) - 1]}" for task in tasks], fontsize=8)
+    axes.set_yticks(range(len(tasks)), [f"{task}  {TASK_NAMES[int(task) - 1]}" for task in tasks], fontsize=8)
     axes.set_xlabel("steps")
     axes.grid(False)
     means = ", ".join(f"{100 * result['mean_error_by_steps'][t]:.2f}" for t in steps)

@@ -140,12 +140,7 @@ def basic_induction(rng: Random) -> Story:
 
 
 SHAPES = ("triangle", "pink rectangle", "red square", "blue square", "yellow square", "red sphere")
-RELATIVE: dict[Offset, str] = {
-    (0, 1): "above",
-    (0, -1): "below",
-    (-1, 0): "to the left of",
-    (1, 0): "to the right of",
-}
+RELATIVE: dict[Offset, str] = {(0, 1): "above", (0, -1): "below", (-1, 0): "to the left of", (1, 0): "to the right of"}
 SHAPE_RELATIONS = {
     (first, offset, second): f"The {first} is {name} the {second}."
     for first in SHAPES

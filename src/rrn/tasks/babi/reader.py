@@ -25,44 +25,38 @@ def parse_stories(text: str, task: int, source: str) -> list[Story]:
     fact_of_line: dict[str, int] = {}
     previous = 0
     lines = text.split("\n")
+    form = "'<number> <question><tab><answer><tab><supporting lines>'"
     for line_number, line in enumerate(lines, start=1):
+        at = f"{source}, line {line_number}"
         if not line.strip():
             if any(later.strip() for later in lines[line_number:]):
-                raise InputError(f"{source}, line {line_number}: empty; every line is '<number> <sentence>'")
+                raise InputError(f"{at}: empty; every line is '<number> <sentence>'")
             break
         number_text, _, rest = line.partition(" ")
         if not (number_text.isascii() and number_text.isdigit()) or not rest.strip():
-            raise InputError(f"{source}, line {line_number}: {quote(line)} is not '<number> <sentence>'")
+            raise InputError(f"{at}: {quote(line)} is not '<number> <sentence>'")
         number = int(number_text[:9])
         if number == 1:
             facts, questions, fact_of_line = [], [], {}
             stories.append(Story(task, facts, questions))
         elif number != previous + 1 or previous == 0:
             expected = f"1 or {previous + 1}" if previous else "1"
-            raise InputError(f"{source}, line {line_number}: numbered {number} where {expected} should follow")
+            raise InputError(f"{at}: numbered {number} where {expected} should follow")
         previous = number
         fields = rest.rstrip("\r").split("\t")
         sentence = fields[0].strip()
         if len(fields) == 1:
             if sentence.endswith("?"):
-                raise InputError(
-                    f"{source}, line {line_number}: a question without tabs; "
-                    "it should read '<number> <question><tab><answer><tab><supporting lines>'"
-                )
+                raise InputError(f"{at}: a question without tabs; it should read {form}")
             fact_of_line[str(number)] = len(facts)
             facts.append(sentence)
             continue
         if len(fields) != 3 or not sentence or not fields[1].strip():
-            raise InputError(
-                f"{source}, line {line_number}: {len(fields)} fields, or an empty one; "
-                "a question reads '<number> <question><tab><answer><tab><supporting lines>'"
-            )
+            raise InputError(f"{at}: {len(fields)} fields, or an empty one; a question reads {form}")
         support = []
         for supporting in fields[2].split():
             if supporting not in fact_of_line:
-                raise InputError(
-                    f"{source}, line {line_number}: supporting line {quote(supporting)} is not an earlier fact"
-                )
+                raise InputError(f"{at}: supporting line {quote(supporting)} is not an earlier fact")
             support.append(fact_of_line[supporting])
         questions.append(Question(sentence, fields[1].strip(), tuple(support), len(facts)))
     if not any(story.questions for story in stories):

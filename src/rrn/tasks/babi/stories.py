@@ -4,6 +4,13 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 TASKS = range(1, 21)
+TASK_NAMES = (
+    "single supporting fact", "two supporting facts", "three supporting facts", "two-argument relations",
+    "three-argument relations", "yes/no questions", "counting", "lists and sets", "simple negation",
+    "indefinite knowledge", "basic coreference", "conjunction", "compound coreference", "time reasoning",
+    "basic deduction", "basic induction", "positional reasoning", "size reasoning", "path finding",
+    "agents' motivations",
+)  # fmt: skip
 TASKS_WITHOUT_SPACE_BEFORE_TAB = frozenset({4, *range(15, 21)})
 """The released files put a space between the question mark and the tab, except in these tasks."""
 

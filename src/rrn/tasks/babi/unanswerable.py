@@ -11,38 +11,25 @@ from random import Random
 
 import numpy as np
 
-from rrn.tasks.babi.carrying import (
-    ACTORS,
-    GIVERS,
-    GIVING,
-    HOW_MANY,
-    THINGS,
-    WHAT_CARRYING,
-    WHERE_IS_THING,
-    WHERE_WAS_THING,
-    ask_about_give,
-    ask_where_thing_is,
-    ask_where_thing_was,
-    ask_whether_in_place,
-    how_many,
-    recent_handler,
-    what_carried,
-)
+from rrn.tasks.babi import carrying
 from rrn.tasks.babi.generator import generate_stories
-from rrn.tasks.babi.moving import WHERE_IS
 from rrn.tasks.babi.puzzles import COMPASS, MOTIVATED, NAMED, PREY_OWNERS, SHAPES, SIZED
 from rrn.tasks.babi.stories import Question, Story
 from rrn.tasks.babi.vocabulary import NO_ANSWER, tokens
 from rrn.tasks.babi.worlds import (
+    ACTORS,
     DROP,
     GIVE,
+    GIVERS,
     IS_IN,
     MOVE,
     NOBODY,
     PLACES,
+    THINGS,
     TOWN_PLACES,
     TOWNSPEOPLE,
     UNKNOWN,
+    WHERE_IS,
     CarryingWorld,
     draw,
     pick,
@@ -317,7 +304,7 @@ def varied_story(task: int, random: Random, unanswerable: bool) -> Story:
     draws = random.random
     carried = int(draws() * (len(THINGS) + 1)) if task in (7, 8) else 0  # least number of things that a person carries
     while True:
-        world = CarryingWorld(GIVING if task == 5 else TOGETHER if task in (6, 7, 8) else ALONE, draws)
+        world = CarryingWorld(carrying.GIVING if task == 5 else TOGETHER if task in (6, 7, 8) else ALONE, draws)
         if draws() < 0.5:  # all things are at the place of the first person, who takes them soon
             world.thing_place = [world.place[0]] * len(THINGS)
         for _ in range(1 + int(draws() * MOST_FACTS)):
@@ -338,19 +325,19 @@ def _ask_known(task: int, world: CarryingWorld) -> Question | None:
             actor = pick(world.random, movers)
             return Question(WHERE_IS[actor], PLACES[world.place[actor]], (world.last_move[actor],), len(world.facts))
         case 2:
-            return ask_where_thing_is(world)
+            return carrying.ask_where_thing_is(world)
         case 3:
-            return ask_where_thing_was(world)
+            return carrying.ask_where_thing_was(world)
         case 5:
-            return ask_about_give(world)
+            return carrying.ask_about_give(world)
         case 6:
-            return ask_whether_in_place(world)
-    handler = recent_handler(world)
+            return carrying.ask_whether_in_place(world)
+    handler = carrying.recent_handler(world)
     if handler is None:
         return None
     most = max(range(len(ACTORS)), key=world.holder.count)
     actor = most if world.random() < 0.5 and world.holder.count(most) else handler
-    return (how_many if task == 7 else what_carried)(world, actor)
+    return (carrying.how_many if task == 7 else carrying.what_carried)(world, actor)
 
 
 def _ask_unknown(task: int, world: CarryingWorld) -> Question | None:
@@ -363,16 +350,16 @@ def _ask_unknown(task: int, world: CarryingWorld) -> Question | None:
         actor = pick(random, lost_actors)
         text = WHERE_IS[actor] if task == 1 else pick(random, IS_IN[actor])
     elif task == 2 and lost_things:
-        text = WHERE_IS_THING[pick(random, lost_things)]
+        text = carrying.WHERE_IS_THING[pick(random, lost_things)]
     elif task == 3:
         thing, place = pick(random, things), pick(random, range(len(PLACES)))
         if thing in lost_things or place not in visited:
-            text = WHERE_WAS_THING[thing][place]
+            text = carrying.WHERE_WAS_THING[thing][place]
     elif task == 5:
         gifts = [(GIVERS[who], THINGS[what], GIVERS[to]) for kind, who, what, to in world.events if kind == GIVE]
         text = gift_question(gifts, GIVERS, random)
     elif task in (7, 8) and absent:
-        text = (HOW_MANY if task == 7 else WHAT_CARRYING)[pick(random, absent)]
+        text = (carrying.HOW_MANY if task == 7 else carrying.WHAT_CARRYING)[pick(random, absent)]
     return None if text is None else Question(text, NO_ANSWER, (), len(world.facts))
 
 

@@ -97,16 +97,17 @@ class Scenes:
         return len(self.positions)
 
     def __getitem__(self, chosen: slice | np.ndarray | Sequence[int]) -> Scenes:
-        return Scenes(self.positions[chosen], self.colours[chosen], self.shapes[chosen], self.paths[chosen])
+        return Scenes(*(array[chosen] for array in vars(self).values()))
 
     def scene(self, index: int) -> Scene:
-        return Scene(self.positions[index], self.colours[index], self.shapes[index], self.paths[index])
+        return Scene(*(array[index] for array in vars(self).values()))
 
     def answers(self) -> np.ndarray:
         """The answers (0-15) to all questions, uint8 (n, 16 starts, 8 jumps)."""
         each = np.arange(len(self))[:, None]
-        by_colour = self.paths[each, _inverse(self.colours)].reshape(len(self), -1)
-        by_shape = self.paths[each, _inverse(self.shapes)].reshape(len(self), -1)
+        by_colour, by_shape = (
+            self.paths[each, np.argsort(names, axis=1)].reshape(len(self), -1) for names in (self.colours, self.shapes)
+        )
         answers = np.concatenate([self.shapes[each, by_colour] + np.uint8(OBJECTS), self.colours[each, by_shape]], 1)
         return answers.reshape(len(self), STARTS, JUMPS)
 
@@ -222,7 +223,7 @@ def scenes(
         stream = np.random.SeedSequence(seed, spawn_key=(list(SPLITS).index(split), chunk))
         chunks.append(sample_scenes(_CHUNK, np.random.default_rng(stream)))
         progress(min((chunk + 1) * _CHUNK, count), count)
-    return _joined(chunks)[:count]
+    return Scenes(*map(np.concatenate, zip(*(vars(chunk).values() for chunk in chunks), strict=True)))[:count]
 
 
 def has_ties(squared: np.ndarray) -> np.ndarray:
@@ -281,8 +282,7 @@ def write(
             "colours": COLOURS,
             "shapes": SHAPES,
         }
-        arrays = {"positions": made.positions, "colours": made.colours, "shapes": made.shapes, "paths": made.paths}
-        write_dataset(target, arrays, about)
+        write_dataset(target, vars(made), about)
 
 
 def read(folder: str | Path, split: str) -> Scenes:
@@ -321,19 +321,3 @@ def find_paths(squared: np.ndarray) -> np.ndarray:
         visited[each, start, here] = True
         paths[:, :, jump] = here = np.where(visited, np.inf, squared[each, here]).argmin(-1)
     return paths
-
-
-def _inverse(permutations: np.ndarray) -> np.ndarray:
-    """Which object has each colour (or shape), (n, 8)."""
-    inverse = np.empty_like(permutations)
-    np.put_along_axis(inverse, permutations.astype(np.intp), np.arange(OBJECTS, dtype=np.uint8)[None], axis=1)
-    return inverse
-
-
-def _joined(parts: list[Scenes]) -> Scenes:
-    return Scenes(
-        np.concatenate([part.positions for part in parts]),
-        np.concatenate([part.colours for part in parts]),
-        np.concatenate([part.shapes for part in parts]),
-        np.concatenate([part.paths for part in parts]),
-    )

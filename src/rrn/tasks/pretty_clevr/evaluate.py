@@ -1,6 +1,5 @@
 """Evaluation of Pretty-CLEVR: accuracy by jumps and by steps on test scenes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +8,7 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.tasks.evaluation import EvaluateOptions, in_parts, step_list
+from rrn.tasks.evaluation import EvaluateOptions, Progress, in_parts, no_progress, reported_steps
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.predict import probabilities
 from rrn.tasks.weights import from_pretrained, read_config
@@ -25,11 +24,7 @@ class Options(EvaluateOptions):
 
 
 def right_by_step(
-    network: nn.Module,
-    scenes: data.Scenes,
-    numbers: np.ndarray,
-    steps: int,
-    progress: Callable[[int, int], Any] = lambda done, of: None,
+    network: nn.Module, scenes: data.Scenes, numbers: np.ndarray, steps: int, progress: Progress = no_progress
 ) -> np.ndarray:
     """Whether the answer to each question is right after each step: (steps, n)."""
 
@@ -40,11 +35,9 @@ def right_by_step(
     return in_parts(right, len(numbers), CHUNK, progress)
 
 
-def evaluate(
-    network: nn.Module, preset: Preset, options: EvaluateOptions, progress: Callable[[int, int], Any]
-) -> dict[str, Any]:
+def evaluate(network: nn.Module, preset: Preset, options: EvaluateOptions, progress: Progress) -> dict[str, Any]:
     assert isinstance(options, Options)
-    steps = step_list(options.steps) if options.steps else list(range(1, preset.steps + 1))
+    steps = reported_steps(options, preset)
     scenes = data.read(options.data, "test") if options.data else data.scenes("test")
     numbers = np.arange(len(scenes) * data.QUESTIONS)[: options.limit]
     total = len(numbers) * (1 + len(options.beside))

@@ -8,15 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rrn.errors import InputError, blaming
-from rrn.io.datasets import (
-    check_table,
-    expected_array,
-    read_dataset,
-    sha256_of,
-    split_apart,
-    write_dataset,
-    write_table,
-)
+from rrn.io import datasets
 from rrn.tasks.parallel import make_in_jobs
 from rrn.tasks.sudoku.exact import GENERATOR_VERSION, generate, generate_hard
 from rrn.tasks.sudoku.files import Progress, read_puzzles
@@ -55,11 +47,11 @@ def read_pools(
     """
     pool = read_puzzles(pool_file, prove="all", skip_bad=skip_bad, processes=processes, progress=progress)
     grids, what = fingerprints(pool.solutions), f"{pool_file}: {len(pool.solutions)} puzzles"
-    rows, relatives = split_apart(grids, what, test=test, valid=valid, seed=split_seed)
+    rows, relatives = datasets.split_apart(grids, what, test=test, valid=valid, seed=split_seed)
     sets = {name: PuzzleSet(pool.puzzles[part], pool.solutions[part]) for name, part in rows.items()}
     about = {
         "file": Path(pool_file).name,
-        "sha256": sha256_of(pool_file),
+        "sha256": datasets.sha256_of(pool_file),
         "split_seed": split_seed,
         "parts": {name: len(part) for name, part in rows.items()},
         "relatives_left_out": len(relatives),
@@ -113,7 +105,7 @@ def write_hard(
     The settings go to a .json file of the same name, and are returned. No puzzle is related to one of the files to
     ``avoid``. The bytes do not depend on the number of processes.
     """
-    check_table(path)
+    datasets.check_table(path)
     avoided = [fingerprints(read_puzzles(file, prove="unsolved", processes=processes).solutions) for file in avoid]
     unwanted = np.unique(np.concatenate([np.zeros(0, np.uint64), *avoided]))
     generate_hard(1, np.random.default_rng(0), min(least_guesses, 1))  # checks it, and compiles before processes start
@@ -130,9 +122,9 @@ def write_hard(
         "least_guesses": least_guesses,
         "counts": {"hard": count},
         "guesses": dict(zip(("least", "quarter", "half", "three_quarters", "most"), quantiles, strict=True)),
-        "avoided": {Path(file).name: sha256_of(file) for file in avoid},
+        "avoided": {Path(file).name: datasets.sha256_of(file) for file in avoid},
     }
-    return write_table(path, columns, about)
+    return datasets.write_table(path, columns, about)
 
 
 def write_paper_sets(
@@ -175,10 +167,10 @@ def write_paper_sets(
 
 def read_sets(folder: str | Path) -> tuple[dict[str, PuzzleSet], dict[str, Any]]:
     """The sets of a folder that `write_generated` or `write_paper_sets` wrote, by name, and its sidecar."""
-    arrays, about = read_dataset(folder, "sudoku")
+    arrays, about = datasets.read_dataset(folder, "sudoku")
     with blaming(f"{folder}: damaged; write the data set again"):
         names = list(about["counts"])
-    grids = partial(expected_array, arrays, source=folder, dtype=np.uint8, shape=(CELLS,), least=0, most=9)
+    grids = partial(datasets.expected_array, arrays, source=folder, dtype=np.uint8, shape=(CELLS,), least=0, most=9)
     return {name: PuzzleSet(grids(f"{name}_puzzles"), grids(f"{name}_solutions")) for name in names}, about
 
 
@@ -189,5 +181,5 @@ def _kind(kind: str) -> dict[str, Any]:
 def _write(folder: str | Path, kind: str, sets: dict[str, PuzzleSet], about: dict[str, Any]) -> dict[str, Any]:
     arrays = {f"{name}_{part}": array for name, made in sets.items() for part, array in made._asdict().items()}
     about = _kind(kind) | about
-    write_dataset(folder, arrays, about)
+    datasets.write_dataset(folder, arrays, about)
     return about

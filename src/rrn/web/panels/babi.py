@@ -13,7 +13,7 @@ from torch import nn
 from rrn.errors import InputError
 from rrn.tasks.babi.generator import generate_stories
 from rrn.tasks.babi.predict import normalise, predict
-from rrn.tasks.babi.stories import TASKS
+from rrn.tasks.babi.stories import TASK_NAMES, TASKS
 from rrn.tasks.babi.unanswerable import varied_story
 from rrn.tasks.babi.vocabulary import GROUPS, NO_ANSWER, READ_AS, UNKNOWN_ID, split_sentences, written
 from rrn.training.presets import Preset
@@ -21,12 +21,6 @@ from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Step, Steps, step_predictions
 from rrn.web.pool import Pool, respond
 
-TITLES = (
-    "One supporting fact", "Two supporting facts", "Three supporting facts", "Two arguments", "Three arguments",
-    "Yes or no", "Counting", "Lists", "Negation", "Indefinite knowledge", "Basic coreference", "Conjunction",
-    "Compound coreference", "Time", "Basic deduction", "Basic induction", "Positions", "Sizes", "Path finding",
-    "Motivations",
-)  # fmt: skip
 SENTENCE_WORDS = 12
 LARGEST_EXAMPLE = 999
 UNANSWERABLE = 21
@@ -123,9 +117,8 @@ def example(task: int, number: int) -> Example:
         for question in story.questions:
             if question.facts <= limits.FACTS:
                 facts = "\n".join(story.facts[: question.facts])
-                return Example(
-                    task=task, title=TITLES[task - 1], facts=facts, question=question.text, answer=question.answer
-                )
+                title = TASK_NAMES[task - 1].capitalize()
+                return Example(task=task, title=title, facts=facts, question=question.text, answer=question.answer)
     raise InputError(f"No short story of task {task} for number {number}; try another number.")
 
 

@@ -178,15 +178,18 @@ class BeliefPropagation(PuzzleNetwork):
         self.schedule, self.damping, self.underflow, self.seed, self.graph = schedule, damping, underflow, seed, graph
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
-        puzzles = batch["puzzle"]
         state = self.initial_state(batch) if state is None else state
-        evidence = evidence_of(puzzles)
-        messages, age = state.h.view(len(puzzles), -1, 9), state.memory[0]
+        messages, (age, *fixed) = state.h.view(len(batch["puzzle"]), -1, 9), state.memory
+        grids = fixed[0] if fixed else batch["puzzle"]
+        evidence = evidence_of(grids)
         outputs = []
         for _ in range(steps):
             messages, age = self.step(messages, evidence, age), age + 1
             outputs.append(self.beliefs(messages, evidence).log_softmax(-1))
-        return torch.stack(outputs).flatten(1, 2), State(messages.flatten(1), (age,))
+            if fixed:
+                grids = self.fix(grids, outputs[-1], age)
+                evidence = evidence_of(grids)
+        return torch.stack(outputs).flatten(1, 2), State(messages.flatten(1), (age, grids) if fixed else (age,))
 
     def initial_state(self, batch: Batch) -> State:
         puzzles = batch["puzzle"]
@@ -231,6 +234,10 @@ class BeliefPropagation(PuzzleNetwork):
         """Transform incoming messages (n, units, cells, digits) before the sums: the identity."""
         return incoming
 
+    def fix(self, grids: Tensor, beliefs: Tensor, age: Tensor) -> Tensor:
+        """Grids with further cells filled in, if the state has a grid: unchanged."""
+        return grids
+
 
 class ModifiedBeliefPropagation(BeliefPropagation):
     """Belief propagation made for Sudoku, after Khan, Jabbari, Jabbari and Ghanbarinejad (2014).
@@ -245,24 +252,13 @@ class ModifiedBeliefPropagation(BeliefPropagation):
         *,
         fix_every: int = 20,
         balance_every: int | None = 2,
-        damping: float = 0.0,
-        underflow: float = NEVER,
-        seed: int = 0,
+        **options: Any,
     ) -> None:
-        super().__init__(schedule, damping=damping, underflow=underflow, seed=seed)
+        super().__init__(schedule, **options)
         self.fix_every, self.balance_every = fix_every, balance_every
 
-    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
-        puzzles = batch["puzzle"]
-        state = self.initial_state(batch) if state is None else state
-        messages, (age, grids) = state.h.view(len(puzzles), -1, 9), state.memory
-        outputs = []
-        for _ in range(steps):
-            evidence = evidence_of(grids)
-            messages, age = self.step(messages, evidence, age), age + 1
-            outputs.append(self.beliefs(messages, evidence).log_softmax(-1))
-            grids = torch.where(age % self.fix_every == 0, fill_most_probable(grids, outputs[-1]), grids)
-        return torch.stack(outputs).flatten(1, 2), State(messages.flatten(1), (age, grids))
+    def fix(self, grids: Tensor, beliefs: Tensor, age: Tensor) -> Tensor:
+        return torch.where(age % self.fix_every == 0, fill_most_probable(grids, beliefs), grids)
 
     def transform(self, incoming: Tensor, age: Tensor) -> Tensor:
         if self.balance_every is None:
