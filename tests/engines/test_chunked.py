@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from rrn import EdgeList, NeighbourTable
-from rrn._compat import COMPILED
-from rrn.engines import chunked, fused, passes, threads
+from rrn.engines import chunked, threads
 from rrn.graphs import Graph
 from rrn.nn.messages import hidden_sums
 
@@ -40,19 +39,14 @@ def test_chunks_cover_every_edge_once(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.testing.assert_close(torch.cat(filled), graph.pair(nodes, nodes).relu())
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("terms", [True, False])
 @pytest.mark.parametrize("layers", [0, 1, 2, 3])
 @pytest.mark.parametrize("kind", ["edges", "table"])
 def test_values_and_gradients_are_those_of_the_plain_form(
-    kind: str, layers: int, terms: bool, dtype: torch.dtype, compiled: bool, monkeypatch: pytest.MonkeyPatch
+    kind: str, layers: int, terms: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In compiled code and in torch, whether or not the tensors lie in one piece."""
-    if compiled and not COMPILED:
-        pytest.skip("numba is not installed")
-    monkeypatch.setattr(chunked, "COMPILED", compiled)
-    monkeypatch.setattr(chunked, "PASSES", fused if compiled else passes)
+    """Whether or not the tensors lie in one piece."""
     monkeypatch.setattr(threads, "CHUNK_FLOATS", 300)
     graph: Graph = EdgeList(torch.randint(11, (2, 70)), 11)
     if kind == "table":

@@ -8,7 +8,7 @@
 =========  ====================================================================  ==============================
 groups     many steps of a shared-layer network on `Groups`, derivatives by hand  numba, float32, CPU
 edges      one hidden layer in f: a compiled pass over sorted edges               numba, CPU
-chunked    several hidden layers in f: edges in cache-sized chunks                CPU
+chunked    several hidden layers in f: edges in cache-sized chunks                numba, CPU
 plain      the equations of the paper, step by step                               everywhere
 =========  ====================================================================  ==============================
 

@@ -2,19 +2,20 @@
 
 On a CPU a message step spends its time moving edge tensors through memory. So edges are processed in chunks that fit
 the cache, forward and backward. For the backward pass only the results of matrix products are saved, of the last layer
-only their signs; the first layer is computed again. `rrn.engines.fused` has the passes between the products, or
-`rrn.engines.passes` without numba.
+only their signs; the first layer is computed again. Between the matrix products, each pass over the edges of a chunk
+is one compiled function. Gradients are added in place.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from rrn._compat import COMPILED
-from rrn.engines import fused, passes, threads
+from rrn._compat import COMPILED, compiled
+from rrn.engines import threads
 from rrn.engines.edges import MessageEngine, Sums, fits_message_engine
 from rrn.engines.plain import detach_without_grad, differentiable_gradients
 from rrn.graphs import EdgeList, Graph, NeighbourTable
@@ -24,7 +25,7 @@ from rrn.nn.updates import State
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
 
-PASSES = fused if COMPILED else passes
+Array = np.ndarray
 
 
 class Chunked(MessageEngine):
@@ -33,7 +34,8 @@ class Chunked(MessageEngine):
     name = "chunked"
 
     def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
-        return isinstance(given.graph, EdgeList | NeighbourTable) and fits_message_engine(network, given, state)
+        fits_graph = COMPILED and isinstance(given.graph, EdgeList | NeighbourTable)
+        return fits_graph and fits_message_engine(network, given, state)
 
     def sums(self, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Sums:
         return lambda source, target: summed_hidden_layers(source, target, edge_term, graph, layers)
@@ -51,7 +53,7 @@ def summed_hidden_layers(
 
 
 class _Rows:
-    """A tensor with one row per edge, and the same memory as the type that a pass over edges expects."""
+    """A tensor with one row per edge, and an array of the same memory."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor, self.view = tensor, _view(tensor)
@@ -86,14 +88,13 @@ class _FirstLayer:
                 buffers = [buffer[: end - low] for buffer in buffers]
             chunk = slice(low, min(low + self.size, end))
             ends = self.senders[chunk], self.receivers[chunk]
-            PASSES.first_layer(*self.given, self.terms[chunk], *ends, buffers[0].view)
+            _first_layer(*self.given, self.terms[chunk], *ends, buffers[0].view)
             yield chunk, buffers
 
 
-def _view(tensor: Tensor) -> Any:
-    """The type that a pass over edges expects; a contiguous tensor shares its memory."""
-    tensor = tensor.detach().contiguous()
-    return tensor.numpy() if COMPILED else tensor
+def _view(tensor: Tensor) -> Array:
+    """The tensor as an array; a contiguous tensor shares its memory."""
+    return tensor.detach().contiguous().numpy()
 
 
 class _SummedHiddenLayers(torch.autograd.Function):
@@ -119,11 +120,11 @@ class _SummedHiddenLayers(torch.autograd.Function):
                 for index, weight in enumerate(weights):
                     if index:
                         activated = layers[index - 1][chunk] if layers else z
-                        PASSES.add_relu(z.view, biases[index - 1], activated.view)
+                        _add_relu(z.view, biases[index - 1], activated.view)
                         other, z = z if layers else other, activated
                     torch.mm(z.tensor, weight, out=other.tensor)
                     z, other = other, z
-                PASSES.collect(z.view, biases[-1], first.receivers[chunk], into, positive[chunk])
+                _collect(z.view, biases[-1], first.receivers[chunk], into, positive[chunk])
 
         threads.run_shares(work, first.shares)
         return _sum(totals)
@@ -149,15 +150,15 @@ class _SummedHiddenLayers(torch.autograd.Function):
             to_biases = [_view(bias) for bias in to_flat[1::2] or [to_source.new_empty(first.width)]]
             for chunk, (z, flow, other) in first.chunks(share):
                 layers = [z, *(layer[chunk] for layer in rows)]
-                PASSES.spread(flow_in, first.receivers[chunk], layers[-1].view, flow.view, to_biases[-1])
+                _spread(flow_in, first.receivers[chunk], layers[-1].view, flow.view, to_biases[-1])
                 for index in reversed(range(len(rows))):
                     to_flat[2 * index].addmm_(flow.tensor.T, layers[index].tensor)
                     torch.mm(flow.tensor, flat[2 * index], out=other.tensor)
                     flow, other = other, flow
                     if index:
-                        PASSES.through_relu(flow.view, layers[index].view, to_biases[index - 1])
+                        _through_relu(flow.view, layers[index].view, to_biases[index - 1])
                 edge_ends = first.senders[chunk], first.receivers[chunk]
-                PASSES.to_ends(flow.view, z.view, *edge_ends, *to_ends, to_term[chunk])
+                _to_ends(flow.view, z.view, *edge_ends, *to_ends, to_term[chunk])
 
         threads.run_shares(work, first.shares)
         to_source, to_target, *to_flat = (_sum(parts) for parts in zip(*sums, strict=True))
@@ -175,3 +176,81 @@ def _sum(parts: Sequence[Tensor]) -> Tensor:
 
 def _plain(source: Tensor, target: Tensor, edge_term: Tensor | None, *flat: Tensor, graph: Graph) -> Tensor:
     return hidden_sums(source, target, edge_term, graph, list(zip(flat[::2], flat[1::2], strict=True)))
+
+
+@compiled
+def _first_layer(source: Array, target: Array, terms: Array, senders: Array, receivers: Array, out: Array) -> None:
+    """relu(source_i + target_j + term_ij) of every edge; ``terms`` has no rows if there are no edge terms."""
+    zero = out.dtype.type(0)
+    for e in range(len(out)):
+        i, j = senders[e], receivers[e]
+        if len(terms):
+            for k in range(out.shape[1]):
+                z = source[i, k] + target[j, k] + terms[e, k]
+                out[e, k] = zero if z < zero else z
+        else:
+            for k in range(out.shape[1]):
+                z = source[i, k] + target[j, k]
+                out[e, k] = zero if z < zero else z
+
+
+@compiled
+def _add_relu(z: Array, bias: Array, out: Array) -> None:
+    """relu(z + bias) of a matrix product z."""
+    zero = z.dtype.type(0)
+    for e in range(len(z)):
+        for k in range(z.shape[1]):
+            value = z[e, k] + bias[k]
+            out[e, k] = zero if value < zero else value
+
+
+@compiled
+def _collect(z: Array, bias: Array, receivers: Array, total: Array, positive: Array) -> None:
+    """Add relu(z + bias) to the receivers. ``positive``, unless it is empty, becomes the mask of values above 0."""
+    zero = z.dtype.type(0)
+    for e in range(len(z)):
+        j = receivers[e]
+        for k in range(z.shape[1]):
+            value = z[e, k] + bias[k]
+            total[j, k] += zero if value < zero else value
+        if len(positive):
+            for k in range(z.shape[1]):
+                positive[e, k] = z[e, k] + bias[k] > zero
+
+
+@compiled
+def _spread(gradient: Array, receivers: Array, positive: Array, flow: Array, to_bias: Array) -> None:
+    """`_collect` backwards: ``flow`` becomes the gradient of z."""
+    zero = flow.dtype.type(0)
+    for e in range(len(flow)):
+        j = receivers[e]
+        for k in range(flow.shape[1]):
+            flow[e, k] = gradient[j, k] if positive[e, k] > 0 else zero
+            to_bias[k] += flow[e, k]
+
+
+@compiled
+def _through_relu(flow: Array, z: Array, to_bias: Array) -> None:
+    """``flow``, the gradient behind a ReLU, becomes the one before it."""
+    zero = flow.dtype.type(0)
+    for e in range(len(flow)):
+        for k in range(flow.shape[1]):
+            flow[e, k] = flow[e, k] if z[e, k] > zero else zero
+            to_bias[k] += flow[e, k]
+
+
+@compiled
+def _to_ends(
+    flow: Array, z: Array, senders: Array, receivers: Array, to_source: Array, to_target: Array, to_terms: Array
+) -> None:
+    """`_first_layer` backwards; z is its result."""
+    zero = flow.dtype.type(0)
+    for e in range(len(flow)):
+        i, j = senders[e], receivers[e]
+        for k in range(flow.shape[1]):
+            through = flow[e, k] if z[e, k] > zero else zero
+            to_source[i, k] += through
+            to_target[j, k] += through
+        if len(to_terms):
+            for k in range(flow.shape[1]):
+                to_terms[e, k] = flow[e, k] if z[e, k] > zero else zero

@@ -29,7 +29,8 @@ from rrn.nn.updates import LSTMUpdate, State, Update, lstm
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
 
-Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
+Array = np.ndarray
+Arrays = tuple[Array, Array, Array]
 Sums = Callable[[Tensor, Tensor], Tensor]
 """(source, target) → Σ_i of f's hidden layers: (nodes, hidden) each."""
 
@@ -56,12 +57,8 @@ class MessageEngine(Engine):
     def steps(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Sequence[Any], State]:
         message, update, readout, graph = network.message, network.update, network.readout, given.graph
         assert isinstance(message, MLPMessage)
-        hidden, term = message.hidden, given.edge_term
-        (first, first_bias), *middle, last = message.mlp.weights()
-        both = torch.cat(first[:, : 2 * hidden].split(hidden, dim=1)).T
-        bias = torch.cat([torch.zeros_like(first_bias), first_bias])
-        if term is not None and term.numel() == hidden:  # the same on every edge
-            bias, term = bias + torch.cat([torch.zeros_like(first_bias), term.flatten()]), None
+        weight, bias, term = message.first_layer(given.edge_term)
+        _, *middle, last = message.mlp.weights()
         sums = self.sums(term, graph, middle)
         cell = None
         if COMPILED and is_unmodified(update, LSTMUpdate) and update.reader.mlp is not None:  # type: ignore[union-attr]
@@ -70,7 +67,7 @@ class MessageEngine(Engine):
         arguments = (graph, given.batch, given.edge_attr) if readout.reads_edges else (graph, given.batch)
         outputs = []
         for _ in range(steps):
-            source, target = torch.addmm(bias, state.h, both).split(hidden, dim=1)
+            source, target = torch.addmm(bias, state.h, weight).split(message.hidden, dim=1)
             total = sums(source, target)
             if cell is None:
                 state = update(state, given.x, message.last_layer(total, graph))
@@ -125,7 +122,7 @@ class _SummedLayer(torch.autograd.Function):
         return torch.from_numpy(to_source), torch.from_numpy(to_target), to_edges, None, None
 
 
-def _arrays(source: Tensor, target: Tensor, edge_term: Tensor | None) -> list[np.ndarray]:
+def _arrays(source: Tensor, target: Tensor, edge_term: Tensor | None) -> list[Array]:
     width = source.shape[1]
     terms = source.new_empty(0, width) if edge_term is None else edge_term.reshape(-1, width)
     return [part.detach().contiguous().numpy() for part in (source, target, terms)]
@@ -133,13 +130,7 @@ def _arrays(source: Tensor, target: Tensor, edge_term: Tensor | None) -> list[np
 
 @compiled(fastmath=True)
 def _forward(
-    source: np.ndarray,
-    target: np.ndarray,
-    terms: np.ndarray,
-    senders: np.ndarray,
-    starts: np.ndarray,
-    order: np.ndarray,
-    total: np.ndarray,
+    source: Array, target: Array, terms: Array, senders: Array, starts: Array, order: Array, total: Array
 ) -> None:
     width = source.shape[1]
     for j in range(len(starts) - 1):
@@ -158,16 +149,16 @@ def _forward(
 
 @compiled(fastmath=True)
 def _backward(
-    source: np.ndarray,
-    target: np.ndarray,
-    terms: np.ndarray,
-    senders: np.ndarray,
-    starts: np.ndarray,
-    order: np.ndarray,
-    flow: np.ndarray,
-    to_source: np.ndarray,
-    to_target: np.ndarray,
-    to_terms: np.ndarray,
+    source: Array,
+    target: Array,
+    terms: Array,
+    senders: Array,
+    starts: Array,
+    order: Array,
+    flow: Array,
+    to_source: Array,
+    to_target: Array,
+    to_terms: Array,
 ) -> None:
     """The gradients must be zeros at the start."""
     width = source.shape[1]
@@ -262,13 +253,13 @@ class _Cell(torch.autograd.Function):
 
 @compiled(fastmath=True)
 def _back_through_gates(
-    gates: np.ndarray,
-    squashed: np.ndarray,
-    cell: np.ndarray,
-    from_hidden: np.ndarray,
-    from_cell: np.ndarray,
-    to_gate_sums: np.ndarray,
-    to_cell: np.ndarray,
+    gates: Array,
+    squashed: Array,
+    cell: Array,
+    from_hidden: Array,
+    from_cell: Array,
+    to_gate_sums: Array,
+    to_cell: Array,
 ) -> None:
     nodes, width = cell.shape
     one = np.float32(1)

@@ -4,6 +4,7 @@ Losses and accuracies skip unknown targets: integers equal to ``ignore_index``, 
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -74,30 +75,16 @@ def step_losses(
     return (losses * share).flatten(1).sum(1) / torch.where(counted > 0, counted, 1)
 
 
-def every_step(
-    outputs: Tensor,
-    targets: Tensor,
-    *,
-    ignore_index: int = IGNORE,
-    weights: Tensor | None = None,
-    criterion: Criterion = cross_entropy,
-) -> Tensor:
+def every_step(outputs: Tensor, targets: Tensor, *, weights: Tensor | None = None, **options: Any) -> Tensor:
     """The mean loss over all steps, as in the paper. Arguments as in `step_losses`."""
-    return step_losses(outputs, targets, ignore_index=ignore_index, weights=weights, criterion=criterion).mean()
+    return step_losses(outputs, targets, weights=weights, **options).mean()
 
 
-def last_step(
-    outputs: Tensor,
-    targets: Tensor,
-    *,
-    ignore_index: int = IGNORE,
-    weights: Tensor | None = None,
-    criterion: Criterion = cross_entropy,
-) -> Tensor:
+def last_step(outputs: Tensor, targets: Tensor, *, weights: Tensor | None = None, **options: Any) -> Tensor:
     """The loss of the last step. Arguments as in `step_losses`."""
     if weights is not None and weights.dim() == outputs.dim() - 1:
         weights = weights[-1:]
-    return step_losses(outputs[-1:], targets, ignore_index=ignore_index, weights=weights, criterion=criterion).mean()
+    return step_losses(outputs[-1:], targets, weights=weights, **options).mean()
 
 
 def mean_when_due(outputs: Tensor, targets: Tensor, due: Tensor) -> Tensor:

@@ -7,7 +7,6 @@ A message module maps the hidden states and the graph to the aggregated message 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import get_args
 
 import torch
@@ -65,23 +64,18 @@ class MLPMessage(Message):
         return edge_attr @ self.mlp.weights()[0][0][:, 2 * self.hidden :].T
 
     def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
-        return self.last_layer(self.before_last_layer(h, graph, edge_term), graph)
+        weight, bias, edge_term = self.first_layer(edge_term)
+        source, target = torch.addmm(bias, h, weight).split(self.hidden, dim=1)
+        z = _hidden_layers(source, target, edge_term, graph, self.mlp.weights()[1:-1])
+        return self.last_layer(torch.cat([graph.collect(z, how) for how in self.aggregate], dim=-1), graph)
 
-    def before_last_layer(
-        self, h: Tensor, graph: Graph, edge_term: Tensor | None, sums: "HiddenSums | None" = None
-    ) -> Tensor:
-        """f's hidden layers, aggregated at every node: (nodes, aggregates · hidden). ``sums`` replaces `hidden_sums`
-        with a faster equivalent."""
-        (first, first_bias), *middle, _ = self.mlp.weights()
-        both = torch.cat(first[:, : 2 * self.hidden].split(self.hidden, dim=1))
-        bias = torch.cat([torch.zeros_like(first_bias), first_bias])
+    def first_layer(self, edge_term: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Weight (hidden, 2 · hidden) and bias of both nodes' part of the first layer, and the edges' part, if any."""
+        weight, bias = self.mlp.weights()[0]
         if edge_term is not None and edge_term.numel() == self.hidden:  # the same on every edge
-            bias, edge_term = bias + torch.cat([torch.zeros_like(first_bias), edge_term.flatten()]), None
-        source, target = torch.addmm(bias, h, both.T).split(self.hidden, dim=1)
-        if self.aggregate == ("sum",):
-            return (sums or hidden_sums)(source, target, edge_term, graph, middle)
-        z = _hidden_layers(source, target, edge_term, graph, middle)
-        return torch.cat([graph.collect(z, how) for how in self.aggregate], dim=-1)
+            bias, edge_term = bias + edge_term.flatten(), None
+        both = torch.cat(weight[:, : 2 * self.hidden].split(self.hidden, dim=1)).T
+        return both, torch.cat([torch.zeros_like(bias), bias]), edge_term
 
     def last_layer(self, collected: Tensor, graph: Graph) -> Tensor:
         """Σ(W·z + b) = W·Σz + degree·b."""
@@ -100,7 +94,6 @@ class MLPMessage(Message):
 
 
 Layers = list[tuple[Tensor, Tensor]]
-HiddenSums = Callable[[Tensor, Tensor, Tensor | None, Graph, Layers], Tensor]
 
 
 def hidden_sums(source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Tensor:

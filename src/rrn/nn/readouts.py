@@ -59,23 +59,21 @@ class Readout(Resettable, ABC):
         """Hidden states (nodes, hidden) → the answer, or `Outputs` with the answer and further tensors."""
 
 
-class NodeReadout(Readout):
-    """o_i = r(h_i): (nodes, outputs)."""
-
+class _MLPReadout(Readout):
     def __init__(self, hidden: int, outputs: int, layers: int = 0, dropout: float = 0.0, dropout_layers: int = 1):
         super().__init__()
         self.mlp = MLP(hidden, hidden, outputs, layers, dropout=dropout, dropout_layers=dropout_layers)
+
+
+class NodeReadout(_MLPReadout):
+    """o_i = r(h_i): (nodes, outputs)."""
 
     def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor:
         return self.mlp(h)
 
 
-class GraphReadout(Readout):
+class GraphReadout(_MLPReadout):
     """o = r(Σ_i h_i): (graphs, outputs)."""
-
-    def __init__(self, hidden: int, outputs: int, layers: int = 0, dropout: float = 0.0, dropout_layers: int = 1):
-        super().__init__()
-        self.mlp = MLP(hidden, hidden, outputs, layers, dropout=dropout, dropout_layers=dropout_layers)
 
     def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor:
         return self.mlp(graph.sum_nodes(h, batch))
