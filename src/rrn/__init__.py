@@ -15,46 +15,10 @@ if TYPE_CHECKING:
     from rrn.constraints import Constraints
     from rrn.errors import InputError
     from rrn.estimators import RRNClassifier, RRNRegressor
-    from rrn.graphs import (
-        CompleteGraphs,
-        EdgeList,
-        Graph,
-        Groups,
-        NeighbourTable,
-        PackedGraphs,
-        from_networkx,
-        from_pyg,
-        union,
-    )
+    from rrn.graphs import *
     from rrn.inference.result import Result, Status
     from rrn.network import RRN
-    from rrn.nn import (
-        AttentionMessage,
-        DotReadout,
-        EdgeReadout,
-        GatedMessage,
-        GraphReadout,
-        GroupMessage,
-        GRUUpdate,
-        LSTMUpdate,
-        Message,
-        MLPMessage,
-        MLPUpdate,
-        NodeReadout,
-        NoUpdate,
-        Outputs,
-        Readout,
-        ResidualUpdate,
-        SharedLayerUpdate,
-        State,
-        Update,
-        accuracy_by_step,
-        cross_entropy,
-        every_step,
-        last_step,
-        squared_error,
-        step_losses,
-    )
+    from rrn.nn import *
     from rrn.tasks.weights import from_pretrained
 
 __all__ = [
@@ -139,16 +103,6 @@ _MODULES = {
     "graphs": "",
     "nn": "",
 }
-_GRAPHS = (
-    "CompleteGraphs",
-    "EdgeList",
-    "Graph",
-    "Groups",
-    "NeighbourTable",
-    "PackedGraphs",
-    "from_networkx",
-    "from_pyg",
-    "union",
-)
+_GRAPHS = "CompleteGraphs EdgeList Graph Groups NeighbourTable PackedGraphs from_networkx from_pyg union".split()  # noqa: SIM905
 _PARTS = (name for name in __all__ if name not in (*_MODULES, *_GRAPHS, "__version__"))
 __getattr__, __dir__ = _lazy_exports("rrn", _MODULES | dict.fromkeys(_GRAPHS, "graphs") | dict.fromkeys(_PARTS, "nn"))
