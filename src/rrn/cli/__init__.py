@@ -10,9 +10,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -199,7 +198,27 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, allow_nan=False))
 
 
-def print_written(*paths: Path | None) -> None:
-    """List the files that were written, on standard error."""
-    if written := [str(path) for path in paths if path]:
+def report(message: str, fields: dict[str, Any], as_json: bool) -> int:
+    """Print a message to standard error and, if ``as_json``, the fields to standard output; returns the exit code."""
+    print(message, file=sys.stderr)
+    if as_json:
+        print_json(fields)
+    return 0
+
+
+def show_result(result: dict[str, Any], options: Any, tables: Iterable[Any], draw: Callable[..., Any]) -> None:
+    """Write a measurement to ``options.out``, draw it to ``options.figure``, and print it as JSON or as tables."""
+    from rich.console import Console
+
+    from rrn.io.files import write_json
+
+    if options.out:
+        write_json(options.out, result)
+    if options.figure:
+        draw(result, options.figure)
+    if options.json:
+        return print_json(result)
+    for table in tables:
+        Console().print(table)
+    if written := [str(path) for path in (options.out, options.figure) if path]:
         print(f"written: {', '.join(written)}", file=sys.stderr)

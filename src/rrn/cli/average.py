@@ -1,14 +1,14 @@
 """rrn average: the average of the weights of several trainings."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from rrn.cli import parse, print_json
+from rrn.cli import parse, report
 from rrn.io.files import check_writable
+from rrn.training.presets import Json
 
 ABOUT = (
     "Average weights of one network. The average is often better than each of them if all trainings started from the "
@@ -22,8 +22,7 @@ class Options:
     """Two or more folders of weights, or names of shipped ones. The settings are those of the first."""
     out: Path = Path("runs/average")
     """The folder to write."""
-    json: bool = False
-    """Print one JSON object to standard output."""
+    json: Json = False
 
 
 def main(arguments: list[str]) -> int:
@@ -37,7 +36,6 @@ def main(arguments: list[str]) -> int:
     preset = network.preset
     names = ", ".join(Path(name).parent.name if Path(name).name == "best" else name for name in options.weights)
     save_pretrained(network, options.out, preset, {"mean_of": names}, presets().get(preset.name))
-    print(f"written: {options.out}; evaluate with: rrn evaluate {preset.name} --weights {options.out}", file=sys.stderr)
-    if options.json:
-        print_json({"out": str(options.out), "preset": preset.name, "mean_of": list(options.weights)})
-    return 0
+    message = f"written: {options.out}; evaluate with: rrn evaluate {preset.name} --weights {options.out}"
+    fields = {"out": str(options.out), "preset": preset.name, "mean_of": list(options.weights)}
+    return report(message, fields, options.json)

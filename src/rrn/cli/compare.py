@@ -9,14 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from rrn._compat import keep_freed_memory
-from rrn.cli import parse, print_json, print_written, progress_bars
+from rrn.cli import parse, progress_bars, show_result
 from rrn.errors import InputError
-from rrn.io.files import write_json
 from rrn.tasks.evaluation import machine
-from rrn.training.presets import Count
+from rrn.training.presets import Count, Json
 
 TASKS = ("sudoku",)
 HELP = f"""usage: rrn compare TASK [--data FILE] [--limit N] [--json] …
@@ -33,8 +30,7 @@ class Options:
     """Measure on the first puzzles only, this many."""
     systems: str | None = None
     """Measure only these, such as parallel,random. Rows of other systems in --out stay if the puzzles are the same."""
-    json: bool = False
-    """Print only one JSON object to standard output."""
+    json: Json = False
     out: Path | None = None
     """Also write the JSON to this file."""
     figure: Path | None = None
@@ -62,15 +58,7 @@ def main(arguments: list[str]) -> int:
             measured[system.name] = {**row, "command": command, "date": date.today().isoformat()}
     result: dict[str, Any] = {"n": len(puzzles), "data": source, "machine": machine()}
     result["systems"] = {**(_earlier_rows(options.out, result) if options.systems and options.out else {}), **measured}
-    if options.out:
-        write_json(options.out, result)
-    if options.figure:
-        compare.draw(result, options.figure)
-    if options.json:
-        print_json(result)
-    else:
-        Console().print(compare.table(result))
-        print_written(options.out, options.figure)
+    show_result(result, options, [compare.table(result)], compare.draw)
     return 0
 
 

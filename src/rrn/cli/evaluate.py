@@ -3,13 +3,10 @@
 import sys
 from functools import partial
 
-from rich.console import Console
-
 from rrn import tasks
 from rrn._compat import keep_freed_memory
-from rrn.cli import parse, print_json, print_written, progress_bars
+from rrn.cli import parse, progress_bars, show_result
 from rrn.errors import InputError
-from rrn.io.files import write_json
 from rrn.tasks.evaluation import EvaluateOptions, provenance
 
 HELP = """usage: rrn evaluate PRESET [--weights DIR] [--data PATH] [--limit N] [--steps A,B,…] [--json] …
@@ -46,14 +43,6 @@ def main(arguments: list[str]) -> int:
         result = module.evaluate(network, preset, options, partial(progress, "evaluating"))
     result |= provenance(config) | {"device": str(device)}
     print(f"measured on {device}", file=sys.stderr)
-    if options.out:
-        write_json(options.out, result)
-    if options.figure:
-        tasks.folder(named.task, "figures").draw_result(result, options.figure)
-    if options.json:
-        print_json(result)
-    else:
-        for renderable in module.tables(result):
-            Console().print(renderable)
-        print_written(options.out, options.figure)
+    draw = lambda result, path: tasks.folder(named.task, "figures").draw_result(result, path)  # noqa: E731
+    show_result(result, options, module.tables(result), draw)
     return 0

@@ -1,14 +1,13 @@
 """rrn export: write a network as an ONNX file, which runs without this library and without torch."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rrn import tasks
-from rrn.cli import parse, print_json
+from rrn.cli import parse, report
 from rrn.errors import InputError
-from rrn.training.presets import Steps
+from rrn.training.presets import Json, Steps
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -30,8 +29,7 @@ class Options:
     """Number of steps of a run."""
     weights: str | None = None
     """For a preset: a folder of weights, or a hub id. Default: the shipped weights."""
-    json: bool = False
-    """Print one JSON object to standard output."""
+    json: Json = False
 
 
 def main(arguments: list[str]) -> int:
@@ -47,10 +45,8 @@ def main(arguments: list[str]) -> int:
     program = _custom_program(Path(name), options) if custom else _preset_program(name, options)
     write_onnx(program, options.out)
     size = options.out.stat().st_size
-    print(f"written: {options.out} ({size / 1024:.0f} kB)", file=sys.stderr)
-    if options.json:
-        print_json({"out": str(options.out), "of": name, "what": options.what, "bytes": size})
-    return 0
+    fields = {"out": str(options.out), "of": name, "what": options.what, "bytes": size}
+    return report(f"written: {options.out} ({size / 1024:.0f} kB)", fields, options.json)
 
 
 def _preset_program(name: str, options: Options) -> "ExportedProgram":

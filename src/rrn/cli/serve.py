@@ -9,7 +9,7 @@ from typing import Annotated
 
 from rrn.cli import parse
 from rrn.errors import InputError, needs_extra
-from rrn.training.presets import Range
+from rrn.training.presets import Device, Range
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,7 @@ class Options:
     """The port; 0: any free one."""
     workers: Annotated[int, Range(least=1, most=1024)] | None = None
     """Number of threads that run networks. Default: one per core."""
-    device: str = "auto"
-    """The device: auto (a GPU if available), cpu, cuda, cuda:1, mps …"""
+    device: Device = "auto"
     names: tuple[str, ...] = ()
     """Additional host names that requests may use, such as that of a proxy."""
     open: bool = False

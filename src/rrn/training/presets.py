@@ -74,6 +74,8 @@ Share = Annotated[float, Range(least=0, most=1)]
 Dropped = Annotated[float, Range(least=0, below=1)]
 Weight = Annotated[float, Range(least=0, most=1_000_000)]
 Minutes = Annotated[float, Range(above=0, most=10_000_000)]
+Json = Annotated[bool, tyro.conf.arg(help="Print one JSON object, and nothing else, to standard output.")]
+Device = Annotated[str, tyro.conf.arg(help="The device: auto (a GPU if available), cpu, cuda, cuda:1, mps …")]
 
 
 def checked(kind: type, values: Mapping[str, Any], spell: Callable[[str], str] = str) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
-from rich.table import Table
 
 from rrn.cli import parse, print_json
+from rrn.cli.ask import AskOptions, steps_as_json, steps_table
 from rrn.errors import counted
-from rrn.training.presets import Seed, Steps
+from rrn.training.presets import Seed
 
 EXAMPLE = (
     "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 years younger than Bob. Dan is 31 years older than Cleo. "
@@ -19,49 +19,35 @@ EXAMPLE = (
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(AskOptions):
     story: Annotated[str, tyro.conf.Positional] = ""
     """Facts in words, with the question at the end. Unset: standard input, or an example on a terminal."""
     question: str | None = None
     """The person asked about, if the story does not end with a question."""
-    steps: Steps | None = None
-    """Message-passing steps. Unset: as in training."""
     weights: str = "ages"
     seed: Seed = 0
     """Seed of the generated people that fill a short story up to eight facts."""
-    device: str = "auto"
-    """Device: auto (a GPU if available), cpu, cuda, cuda:1, mps …"""
-    json: bool = False
-    """Print one JSON object and nothing else."""
 
 
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn ask ages", "Ask for the age of a person. Facts look like: " + EXAMPLE)
     story = options.story or (EXAMPLE if sys.stdin.isatty() else sys.stdin.read())
-    from rrn.inference.devices import find_device, host
     from rrn.tasks.ages.predict import parse as read
     from rrn.tasks.ages.predict import predict
     from rrn.tasks.answers import is_correct, top_choices
-    from rrn.tasks.weights import from_pretrained
 
     asked = read(story, options.question, options.seed)
-    network = from_pretrained(options.weights, task="ages")
-    host(network, find_device(options.device))
+    network = options.network("ages")
     result = predict(network, asked, options.steps or network.preset.steps)
     name, best, correct = asked.asked, top_choices(result, 2), is_correct(result)
     truth = result.details["truth"]
     if options.json:
-        steps = [
-            {"step": t, "answer": int(first), "probability": round(p, 4)} for t, ((first, p), _) in enumerate(best, 1)
-        ]
+        steps = [step | {"answer": int(step["answer"])} for step in steps_as_json(best)]
         print_json({"question": name, "answer": int(result.answers), "right": correct, "steps": steps})
         return 0
     console = Console(highlight=False)
     console.print(story.strip(), markup=False)
-    table = Table("step", f"{name} is", "probability", "runner-up", box=None, header_style="bold")
-    for t, ((first, p), (second, q)) in enumerate(best, start=1):
-        table.add_row(str(t), first, f"{p:6.1%}", f"{second} ({q:.1%})", style="green" if first == truth else "")
-    console.print(table)
+    console.print(steps_table(best, f"{name} is", truth))
     verdict = "which is right" if correct else f"which is wrong: the facts make it {truth}"
     far = counted(int(asked.questions.length[0]), "difference")
     console.print(f"\n{name} is [bold]{result.answers}[/bold], {verdict} ({far} away from the age given).")

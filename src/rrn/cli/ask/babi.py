@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from rrn.cli import parse, print_json
+from rrn.cli.ask import AskOptions, steps_as_json, steps_table
 from rrn.errors import InputError
 from rrn.tasks.babi.presets import ASKED
 from rrn.tasks.babi.vocabulary import NO_ANSWER, UNKNOWN_ID
-from rrn.training.presets import Steps
 
 if TYPE_CHECKING:
     from rrn.inference.result import Result
@@ -35,21 +34,15 @@ SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(AskOptions):
     story: Annotated[str, tyro.conf.Positional] = ""
     """Facts; the last sentence may be the question. Unset: a prompt, or standard input."""
     question: Annotated[str, tyro.conf.Positional] = ""
-    steps: Steps | None = None
-    """Message-passing steps. Unset: as in training."""
     weights: str = ASKED
     example: bool = False
     """Use the built-in example."""
     words: bool = False
     """List the vocabulary, and the words that are replaced by words of the vocabulary."""
-    device: str = "auto"
-    """Device: auto (a GPU if available), cpu, cuda, cuda:1, mps …"""
-    json: bool = False
-    """Print one JSON object per question and nothing else."""
 
 
 def main(arguments: list[str]) -> int:
@@ -73,12 +66,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _predict(options: Options, asked: "Asked") -> "Result":
-    from rrn.inference.devices import find_device, host
     from rrn.tasks.babi.predict import predict
-    from rrn.tasks.weights import from_pretrained
 
-    network = from_pretrained(options.weights, task="babi")
-    host(network, find_device(options.device))
+    network = options.network("babi")
     return predict(network, asked, options.steps or network.preset.steps, network.preset.max_facts)
 
 
@@ -87,32 +77,22 @@ def _print_result(result: "Result", asked: "Asked", options: Options) -> None:
 
     important, best = important_facts(result, SHOWN), top_choices(result, SHOWN)
     question, facts = result.details["question"], result.details["facts"]
-    not_told = float(result.record[-1, UNKNOWN_ID])
+    not_in_story = float(result.record[-1, UNKNOWN_ID])
     if options.json:
-        steps = [
-            {
-                "step": t,
-                "answer": row[0][0],
-                "probability": round(row[0][1], 4),
-                "runners_up": {word: round(p, 4) for word, p in row[1:]},
-            }
-            for t, row in enumerate(best, start=1)
-        ]
+        runners_up = [{"runners_up": {word: round(p, 4) for word, p in row[1:]}} for row in best]
+        steps = [step | others for step, others in zip(steps_as_json(best), runners_up, strict=True)]
         facts_json = [{"fact": fact, "importance": round(value, 4)} for fact, value in important]
-        answered = {"question": question, "answer": result.answers, "not_in_the_story": round(not_told, 4)}
+        answered = {"question": question, "answer": result.answers, "not_in_the_story": round(not_in_story, 4)}
         print_json({**answered, "steps": steps, "facts": facts_json, "read_as": dict(asked.replaced)})
         return
     console = Console(highlight=False)
-    table = Table("step", "answer", "probability", "runners-up", box=None, header_style="bold")
-    for t, row in enumerate(best, start=1):
-        others = ", ".join(f"{word} ({p:.1%})" for word, p in row[1:])
-        table.add_row(str(t), row[0][0], f"{row[0][1]:6.1%}", others)
     console.print(Text.assemble(" ".join(asked.facts), "\n", (question, "bold")))
     if asked.replaced:
         console.print(f"(read: {', '.join(f'{word} as {meant}' for word, meant in asked.replaced)})", markup=False)
-    console.print(table)
-    answered = result.answers != NO_ANSWER
-    doubt = f" (that the story does not say is {not_told:.1%} probable)" if answered and not_told >= DOUBT else ""
+    console.print(steps_table(best))
+    doubt = ""
+    if result.answers != NO_ANSWER and not_in_story >= DOUBT:
+        doubt = f" (that the story does not say is {not_in_story:.1%} probable)"
     console.print(Text.assemble("\n", (result.answers, "bold"), doubt))
     if len(asked.facts) > len(facts):
         console.print(f"(The network read the last {len(facts)} of {len(asked.facts)} facts.)")

@@ -1,13 +1,12 @@
 """rrn data ages: questions of age arithmetic."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rrn.cli import parse, print_json
+from rrn.cli import parse, report
 from rrn.errors import counted
-from rrn.training.presets import Count, Seed
+from rrn.training.presets import Count, Json, Seed
 
 
 @dataclass(frozen=True)
@@ -19,8 +18,7 @@ class Options:
     seed: Seed = 0
     split: Literal["train", "valid", "test"] = "train"
     """The trees of the questions; no tree is in two splits."""
-    json: bool = False
-    """Print one JSON object to standard output."""
+    json: Json = False
 
 
 def main(arguments: list[str]) -> int:
@@ -28,8 +26,6 @@ def main(arguments: list[str]) -> int:
     from rrn.tasks.ages.data import write_questions
 
     write_questions(options.out, options.count, options.seed, options.split)
-    print(f"{counted(options.count, 'question')} written to {options.out}", file=sys.stderr)
-    if options.json:
-        about = {"task": "ages", "split": options.split, "count": options.count, "seed": options.seed}
-        print_json({"out": str(options.out), **about})
-    return 0
+    fields = {"task": "ages", "split": options.split, "count": options.count, "seed": options.seed}
+    message = f"{counted(options.count, 'question')} written to {options.out}"
+    return report(message, {"out": str(options.out), **fields}, options.json)

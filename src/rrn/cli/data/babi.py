@@ -1,14 +1,13 @@
 """rrn data babi: generated questions of the 20 tasks in the official file format."""
 
-import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from rrn.cli import parse, print_json, progress_bars
+from rrn.cli import parse, progress_bars, report
 from rrn.errors import counted
-from rrn.training.presets import Range, Seed
+from rrn.training.presets import Json, Range, Seed
 
 Questions = Annotated[int, Range(least=0, most=10**9)]
 
@@ -24,8 +23,7 @@ class Options:
     test: Questions = 1_000
     """Test questions of each task."""
     seed: Seed = 0
-    json: bool = False
-    """Print one JSON object to standard output."""
+    json: Json = False
 
 
 def main(arguments: list[str]) -> int:
@@ -36,7 +34,5 @@ def main(arguments: list[str]) -> int:
 
     with progress_bars() as progress:
         written = write_babi(options.out, counts, options.seed, partial(progress, "writing"))
-    print(f"{counted(20 * sum(counts.values()), 'question')} written to {options.out}", file=sys.stderr)
-    if options.json:
-        print_json({"out": str(options.out), **written})
-    return 0
+    message = f"{counted(20 * sum(counts.values()), 'question')} written to {options.out}"
+    return report(message, {"out": str(options.out), **written}, options.json)

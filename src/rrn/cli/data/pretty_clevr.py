@@ -1,12 +1,11 @@
 """rrn data pretty-clevr: scenes, their images, and figures."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from rrn.cli import parse, print_json, progress_bars
-from rrn.training.presets import Count, Range, Seed
+from rrn.cli import parse, progress_bars, report
+from rrn.training.presets import Count, Json, Range, Seed
 
 SHEET = 12
 """Number of scenes on a contact sheet."""
@@ -31,8 +30,7 @@ class Options:
     """Write no data; draw the first twelve test scenes to this file (.png, .pdf)."""
     question: Path | None = None
     """Write no data; draw the jumps of "green, 3 jumps" on a test scene to this file (.png, .pdf, .svg)."""
-    json: bool = False
-    """Print one JSON object to standard output."""
+    json: Json = False
 
 
 def main(arguments: list[str]) -> int:
@@ -45,10 +43,9 @@ def main(arguments: list[str]) -> int:
     with progress_bars() as progress:
         write(options.out, counts, options.seed, options.images, progress)
     total = sum(counts.values())
-    print(f"{total:,} scenes with {total * QUESTIONS:,} questions written to {options.out}", file=sys.stderr)
-    if options.json:
-        print_json({"out": str(options.out), "task": "pretty-clevr", "scenes": counts, "seed": options.seed})
-    return 0
+    fields = {"out": str(options.out), "task": "pretty-clevr", "scenes": counts, "seed": options.seed}
+    message = f"{total:,} scenes with {total * QUESTIONS:,} questions written to {options.out}"
+    return report(message, fields, options.json)
 
 
 def _draw(options: Options) -> int:
@@ -61,7 +58,4 @@ def _draw(options: Options) -> int:
     if options.question:
         draw_question(options.question, shown.scene(EXAMPLE), number_of("green"), 3)
     drawn = [str(path) for path in (options.contact_sheet, options.question) if path]
-    print(f"drawn: {', '.join(drawn)}", file=sys.stderr)
-    if options.json:
-        print_json({"drawn": drawn})
-    return 0
+    return report(f"drawn: {', '.join(drawn)}", {"drawn": drawn}, options.json)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rrn._compat import COMPILED
 from rrn.cli import parse, print_json, progress_bars
 from rrn.errors import DISTRIBUTION, command
-from rrn.training.presets import Count, Needs, Range, Seed
+from rrn.training.presets import Count, Json, Needs, Range, Seed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,8 +65,7 @@ class Options:
     test_per_givens: Annotated[Count, Needs("pool")] = 1_000
     skip_bad: Annotated[bool, Needs("pool")] = False
     """Pool: leave out puzzles without exactly one solution, and list them. Otherwise they are an error."""
-    json: bool = False
-    """Print one JSON object to standard output."""
+    json: Json = False
 
 
 def main(arguments: list[str]) -> int:
