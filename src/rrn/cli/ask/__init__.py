@@ -1,15 +1,12 @@
 """rrn ask TASK …: ask a trained network a question."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.table import Table
 
 from rrn.cli import run_task_command
 from rrn.training.presets import Device, Json, Steps
-
-if TYPE_CHECKING:
-    from torch import nn
 
 ABOUT = {
     "ages": "facts about ages, in words",
@@ -31,7 +28,8 @@ class AskOptions:
     device: Device = "auto"
     json: Json = False
 
-    def network(self, task: str) -> "nn.Module":
+    def network(self, task: str) -> Any:
+        """The network for a task, on the device."""
         from rrn.inference.devices import find_device, host
         from rrn.tasks.weights import from_pretrained
 
