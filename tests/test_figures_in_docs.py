@@ -179,3 +179,8 @@ def test_the_readme_is_short() -> None:
     for _, rows in tables(text):
         for cell in (cell for row in rows for cell in row.values()):
             assert len(re.sub(r"\]\([^)]*\)", "]", cell)) <= 60, cell
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_a_page_is_short(page: Path) -> None:
+    assert page.name == "LOG.md" or len(page.read_text().splitlines()) <= 180
