@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import re
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import safetensors.torch
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 import rrn
 from rrn.errors import InputError, blaming, needs_extra, quote
@@ -90,17 +92,43 @@ def read_json_config(folder: Path) -> dict[str, Any]:
 def build_with_weights(build: Callable[[], Built], folder: Path) -> Built:
     """The network that ``build`` makes, with the weights of a folder, in evaluation mode.
 
-    The network is first built on the meta device, without memory, and compared with the shapes in the file's header.
-    So a configuration that does not match the weights allocates nothing.
+    A network larger than the weight file is built on the meta device, without memory, to name the tensors that differ.
+    So a configuration that does not match the weights allocates little. The meta device is slow to import.
     """
-    with blaming(f"{folder / CONFIG}: not the settings of a network"), torch.device("meta"):
-        sketch = build()
-    _compare_shapes(sketch, folder / WEIGHTS)
-    with torch.random.fork_rng(devices=[]):  # initial weights are drawn, then replaced
-        network = build()
+    path = folder / WEIGHTS
+    with (
+        blaming(f"{folder / CONFIG}: not the settings of a network"),
+        torch.random.fork_rng(devices=[]),  # initial weights are drawn, then replaced
+    ):
+        try:
+            with _AllocationLimit(path.stat().st_size if path.is_file() else 0):
+                network = build()
+        except _AllocationLimitExceeded:
+            with torch.device("meta"):
+                network = build()
+    _compare_shapes(network, path)
     with blaming(f"{folder / WEIGHTS}: not the weights of this network"):
         network.load_state_dict(read_weights(folder))
     return network.eval()
+
+
+class _AllocationLimitExceeded(Exception):
+    """A network has more numbers than its weight file has bytes."""
+
+
+class _AllocationLimit(TorchFunctionMode):
+    """Refuses to allocate more than some numbers for the parameters of layers."""
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()
+        self.numbers = numbers
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.empty:
+            self.numbers -= math.prod(args[0] if isinstance(args[0], (tuple, list)) else args)
+            if self.numbers < 0:
+                raise _AllocationLimitExceeded
+        return func(*args, **(kwargs or {}))
 
 
 def _compare_shapes(network: nn.Module, path: Path) -> None:
