@@ -24,18 +24,18 @@ def percent(share: float, digits: int = 1) -> str:
 
 def test_every_sentence_is_what_was_measured() -> None:
     sudoku, babi = result("sudoku_17"), result("babi_limits")
-    untold = babi["limits"]["unanswerable"]
+    unanswerable = babi["limits"]["unanswerable"]
     measured = {
         "sudoku": f"Of {sudoku['n']:,} puzzles with 17 givens that it never saw, it solves "
         f"{percent(sudoku['accuracy'][str(sudoku['steps'][-1])])} in the first attempt and "
         f"{percent(sudoku['accuracy_attempts'])} within {sudoku['attempts']} attempts.",
         "babi": f"Of {babi['n']:,} questions of the official bAbI files, it answers "
-        f"{percent(1 - babi['mean_error'], 2)} right; of {untold['n']:,} whose answer is not in the story, it says "
-        f"so for {percent(untold['accuracy'], 2)}.",
+        f"{percent(1 - babi['mean_error'], 2)} right; of {unanswerable['n']:,} whose answer is not in the story, it "
+        f"detects that for {percent(unanswerable['accuracy'], 2)}.",
     }
     for name, file, what in (
         ("pretty-clevr", "pretty_clevr", "questions about scenes"),
-        ("ages", "ages", "riddles"),
+        ("ages", "ages", "questions"),
     ):
         found = result(file)
         measured[name] = f"Of {found['n']:,} {what} that it never saw, it answers {percent(found['accuracy'])} right."

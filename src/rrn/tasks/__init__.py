@@ -1,4 +1,4 @@
-"""The experiments. Each is one folder with the same rooms:
+"""The experiments. Each is one package with the same modules:
 
 data.py  presets.py  model.py  experiment.py  predict.py  evaluate.py  figures.py  baselines/
 """
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 TASKS = ("sudoku", "babi", "pretty-clevr", "ages")
 
 
-def folder(task: str, room: str) -> Any:
-    """The module of one room of a task, imported when it is entered."""
+def folder(task: str, module: str) -> Any:
+    """A module of a task, imported on demand."""
     if task not in TASKS:
         raise InputError(f"no task {task!r}; there are {', '.join(TASKS)}")
-    return import_module(f"rrn.tasks.{task.replace('-', '_')}.{room}")
+    return import_module(f"rrn.tasks.{task.replace('-', '_')}.{module}")
 
 
 def presets() -> dict[str, Preset]:

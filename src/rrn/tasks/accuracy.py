@@ -1,11 +1,11 @@
-"""How good the shipped networks are, a sentence each, for the demo and the page. A test holds them against results/."""
+"""The accuracy of the shipped networks, a sentence each, for the demo and the page; tests compare it with results/."""
 
 ACCURACY = {
     "sudoku": "Of 10,000 puzzles with 17 givens that it never saw, it solves 98.5 % in the first attempt and 99.8 % "
     "within 9 attempts.",
     "babi": "Of 20,002 questions of the official bAbI files, it answers 99.97 % right; of 10,074 whose answer is not "
-    "in the story, it says so for 99.98 %.",
+    "in the story, it detects that for 99.98 %.",
     "pretty-clevr": "Of 128,000 questions about scenes that it never saw, it answers 100.0 % right.",
-    "ages": "Of 20,000 riddles that it never saw, it answers 100.0 % right.",
+    "ages": "Of 20,000 questions that it never saw, it answers 100.0 % right.",
 }
 """By the name of the panel."""

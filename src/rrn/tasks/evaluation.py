@@ -1,4 +1,4 @@
-"""What every evaluation takes, and what stands beside every published number. Imports no torch."""
+"""Options and tables of all evaluations, and the provenance of a published number. Imports no torch."""
 
 import os
 import platform
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.table import Table
 
-from rrn.errors import InputError, quote
+from rrn.errors import InputError, counted, quote
 from rrn.training.presets import Count, Preset
 
 MOST_STEPS = 100_000
@@ -69,6 +70,16 @@ def in_parts(of: Callable[[slice], np.ndarray], count: int, size: int, progress:
         parts.append(of(slice(low, low + size)))
         progress(min(low + size, count), count)
     return np.concatenate(parts, axis=1)
+
+
+def steps_table(heading: str, rows: dict[str, dict[str, float]], counts: dict[str, int] | None = None) -> Table:
+    """Accuracy by group (rows) and steps (columns); ``counts`` is the size of each group."""
+    steps = list(next(iter(rows.values())))
+    columns = [heading, *(["n"] if counts else []), *(counted(int(t), "step") for t in steps)]
+    table = Table(*columns, box=None, header_style="bold")
+    for name, figures in rows.items():
+        table.add_row(name, *([f"{counts[name]:,}"] if counts else []), *(f"{figures[t]:.1%}" for t in steps))
+    return table
 
 
 def by_attempts(

@@ -10,7 +10,6 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
-from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from torch import nn
 
@@ -23,7 +22,7 @@ from rrn.tasks.weights import from_pretrained
 from rrn.training.presets import Preset
 from rrn.web import limits
 from rrn.web.guard import HEADERS, LOOPBACK, Guard, refusal
-from rrn.web.panels import PANELS
+from rrn.web.panels import PANELS, PanelInfo, panel_info
 from rrn.web.pool import BusyError, Pool
 
 STATIC = Path(__file__).parent / "static"
@@ -33,17 +32,6 @@ DESCRIPTION = f"""This API runs recurrent relational networks and returns their 
 
 Errors are JSON: `{{"error": "message"}}`. A body has at most {limits.BODY_BYTES:,} bytes. If too many requests are
 waiting, the status is 429."""
-
-
-class PanelInfo(BaseModel):
-    """A loaded network."""
-
-    task: str
-    title: str
-    about: str
-    accuracy: str = Field(description="Accuracy of the shipped weights; empty for others.")
-    parameters: int
-    steps: int
 
 
 def create_app(
@@ -82,23 +70,11 @@ def create_app(
         pool.close()
 
     app = FastAPI(
-        title="rrn",
-        version=rrn.__version__,
-        description=DESCRIPTION,
-        docs_url=None,
-        redoc_url=None,
-        lifespan=lifespan,
+        title="rrn", version=rrn.__version__, description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan
     )
     app.state.pool = pool
     infos = [
-        PanelInfo(
-            task=name,
-            title=PANELS[name].title,
-            about=PANELS[name].about,
-            accuracy=ACCURACY[name] if weights[name] == PANELS[name].weights else "",
-            parameters=sum(p.numel() for p in network.parameters()),
-            steps=preset.steps,
-        )
+        panel_info(name, network, preset.steps, ACCURACY[name] if weights[name] == PANELS[name].weights else "")
         for name, (network, preset) in loaded.items()
     ]
 

@@ -27,7 +27,7 @@ from rrn.tasks.pretty_clevr.figures import PALETTE, outline
 from rrn.tasks.pretty_clevr.predict import scene_of
 from rrn.tasks.weights import from_pretrained
 from rrn.web.networks import PROGRAMS
-from rrn.web.panels import PANELS, ages, babi, sudoku
+from rrn.web.panels import PANELS, ages, babi, panel_info, sudoku
 
 HERE = Path(__file__).parent
 RUNTIME = "onnxruntime-web"
@@ -84,9 +84,7 @@ def build(out: Path, downloads: Path) -> None:
         print(f"exporting {name} …", file=sys.stderr, flush=True)
         outputs = ["outputs", "next_state_0", "next_state_1"] if name == "sudoku" else ["outputs"]
         write_onnx(PROGRAMS[name](network, preset.steps), part / "networks" / f"{name}.onnx", outputs)
-        parameters = sum(p.numel() for p in network.parameters())
-        panels.append({"task": name, "title": panel.title, "about": panel.about, "accuracy": ACCURACY[name],
-                       "parameters": parameters, "steps": preset.steps})  # fmt: skip
+        panels.append(panel_info(name, network, preset.steps, ACCURACY[name]).model_dump())
     for name, content in {"panels": panels, **_data()}.items():
         path = part / "data" / f"{name}.json"
         path.parent.mkdir(exist_ok=True)

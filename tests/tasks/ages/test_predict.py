@@ -82,7 +82,7 @@ def test_generated_questions_put_into_words_are_read_back(seed: int) -> None:
         ("Ann is tall. How old is Ann?", "cannot read 'Ann is tall'; facts look like 'Ann is 20'.*questions like"),
         ("Ann is 20.", "no question: end with one such as 'How old is Ann\\?'"),
         ("", "no question"),
-        ("How old is Ann?", "'Ann' is in no fact; the facts name nobody"),
+        ("How old is Ann?", "'Ann' is in no fact; the facts name no one"),
         ("Ann is 20. How old is Bob?", "'Bob' is in no fact; the facts name Ann"),
         ("Ann is 2 older than Bob. How old is Bob?", "expected exactly one fact that states an age .*, got 0"),
         ("Ann is 2. Bob is 3. How old is Bob?", "expected exactly one fact that states an age .*, got 2"),

@@ -21,7 +21,7 @@ from rrn.tasks.babi.unanswerable import (
     without_answer,
 )
 from rrn.tasks.babi.vocabulary import ANSWERS, NO_ANSWER, UNKNOWN_ID, WORDS, answer_id, unknown_words
-from rrn.tasks.babi.worlds import DROP, GET, GIVE, MOVE, NOBODY, CarryingWorld, setting
+from rrn.tasks.babi.worlds import DROP, GET, GIVE, MOVE, NOBODY, CarryingWorld, Setting
 
 BY_FORM = (
     (r"(How many objects|What) is (\w+) carrying\?", None),
@@ -90,7 +90,7 @@ def test_varied_stories_have_any_people_and_places(task: int) -> None:
 
 def test_meetings_determine_places() -> None:
     """John, Mary, Sandra and Daniel; the kitchen is place 0 and the garden 3; apple, football and milk."""
-    world = CarryingWorld(setting(("John", "Mary", "Sandra", "Daniel"), kinds=4), Random(0).random)
+    world = CarryingWorld(Setting(("John", "Mary", "Sandra", "Daniel"), kinds=4), Random(0).random)
     assert whereabouts_unknown(world) == ([0, 1, 2, 3], [0, 1, 2])
     world.events = [(GET, 0, 0, NOBODY)]
     assert whereabouts_unknown(world) == ([0, 1, 2, 3], [0, 1, 2])

@@ -3,13 +3,12 @@
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 from torch import nn
 
 from rrn.errors import counted
 from rrn.tasks.ages.data import AGES, PERSONS, Questions, held_out_questions, read_questions
 from rrn.tasks.ages.predict import probabilities
-from rrn.tasks.evaluation import EvaluateOptions, Progress, in_parts, no_progress, reported_steps
+from rrn.tasks.evaluation import EvaluateOptions, Progress, in_parts, no_progress, reported_steps, steps_table
 from rrn.training.presets import Preset
 
 QUESTIONS = 20_000
@@ -48,10 +47,6 @@ def evaluate(network: nn.Module, preset: Preset, options: EvaluateOptions, progr
 
 
 def tables(result: dict[str, Any]) -> list[Any]:
-    by_length = result["accuracy_by_length_and_steps"]
-    steps = list(next(iter(by_length.values())))
-    table = Table("differences", "n", *[counted(int(t), "step") for t in steps], box=None, header_style="bold")
-    for length, figures in by_length.items():
-        table.add_row(length, f"{result['n_by_length'][length]:,}", *[f"{figures[t]:.1%}" for t in steps])
+    table = steps_table("differences", result["accuracy_by_length_and_steps"], result["n_by_length"])
     taken, questions = counted(result["steps"], "step"), counted(result["n"], "question")
     return [table, f"\nall lengths, {taken}: {result['accuracy']:.2%} of {questions}"]

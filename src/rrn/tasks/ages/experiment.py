@@ -20,8 +20,8 @@ REPEATED = 1 / 8
 
 
 class AgesExperiment(CurriculumExperiment[AgesPreset]):
-    """The loss of a question begins at the step by which its answer can have arrived: one per difference. (The paper's
-    begins at the first step: `PaperAgesExperiment`.)"""
+    """The loss of a question begins at the step whose number is that of its differences. (In `PaperAgesExperiment`, it
+    begins at the first step.)"""
 
     furthest = data.PERSONS - 1
 
@@ -33,7 +33,7 @@ class AgesExperiment(CurriculumExperiment[AgesPreset]):
         return build(self.preset)
 
     def sample(self, rng: np.random.Generator) -> Batch:
-        """Questions, and the number of losses of an average one: of the *whole* batch, whatever shard `loss` sees."""
+        """Questions, and the number of losses of an average one: of the *whole* batch, not of a shard."""
         longest = self.curriculum.longest if self.preset.curriculum else None
         batch = as_batch(data.sample("train", self.preset.batch_size, rng, longest))
         if isinstance(self.preset, AnglesPreset):
@@ -77,7 +77,7 @@ class AgesExperiment(CurriculumExperiment[AgesPreset]):
 
 
 class PaperAgesExperiment(AgesExperiment):
-    """Of the paper's network: few people at first, and an eighth of the updates on what was learned before.
+    """For the paper's network: few people at first, and an eighth of the updates repeat earlier levels.
 
     The curriculum's ``longest`` counts `rrn.tasks.ages.data.LEVELS`; an update sees equally many facts at each.
     """
@@ -100,7 +100,7 @@ class PaperAgesExperiment(AgesExperiment):
         return batch | {"level": torch.full_like(batch["asked"], level)}
 
     def steps_of(self, running: RunningBatch) -> int:
-        """All of them for stories of eight people, so that answers stay; two more than are needed for others."""
+        """All steps for stories of eight people, so that answers stay; for others two more than needed."""
         people, longest, _ = (
             data.LEVELS[int(running.batch["level"][0])] if "level" in running.batch else data.LEVELS[-1]
         )

@@ -77,7 +77,7 @@ def parse(text: str, question: str | None = None, seed: int = 0) -> Story:
         raise InputError("no question: end with one such as 'How old is Ann?'")
     asked_name = match[1] if (match := _QUESTION.match(asked_name.strip(" ?"))) else asked_name.strip(" ?")
     if asked_name.lower() not in [name.lower() for name in names]:
-        raise InputError(f"{quote(asked_name)} is in no fact; the facts name {', '.join(names) or 'nobody'}")
+        raise InputError(f"{quote(asked_name)} is in no fact; the facts name {', '.join(names) or 'no one'}")
     asked = _person(asked_name, names)
     ages, steps = _solve(facts, names)
     _fill(facts, ages, steps, seed)

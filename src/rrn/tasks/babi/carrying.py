@@ -17,10 +17,10 @@ from rrn.tasks.babi.worlds import (
     TRIES,
     UNKNOWN,
     CarryingWorld,
+    Setting,
     make_story,
     other,
     pick,
-    setting,
 )
 
 NUMBERS = ("none", "one", "two", "three")
@@ -83,17 +83,10 @@ def ask_about_give(world: CarryingWorld) -> Question | None:
     index = pick(world.random, gives)
     _, giver_number, thing_number, recipient_number = world.events[index]
     giver, recipient, thing = GIVERS[giver_number], GIVERS[recipient_number], THINGS[thing_number]
-    form = int(world.random() * 6)
-    if form < 2:
-        text, answer = f"What did {giver} give to {recipient}?", thing
-    elif form == 2:
-        text, answer = f"Who gave the {thing}?", giver
-    elif form == 3:
-        text, answer = f"Who gave the {thing} to {recipient}?", giver
-    elif form == 4:
-        text, answer = f"Who received the {thing}?", recipient
-    else:
-        text, answer = f"Who did {giver} give the {thing} to?", recipient
+    what = (f"What did {giver} give to {recipient}?", thing)
+    who = (f"Who gave the {thing}?", giver), (f"Who gave the {thing} to {recipient}?", giver)
+    to = (f"Who received the {thing}?", recipient), (f"Who did {giver} give the {thing} to?", recipient)
+    text, answer = pick(world.random, (what, what, *who, *to))
     return Question(text, answer, (index,), len(world.facts))
 
 
@@ -136,10 +129,10 @@ def what_carried(world: CarryingWorld, actor: int) -> Question:
     return Question(WHAT_CARRYING[actor], answer, support, len(world.facts))
 
 
-CARRYING = setting(ACTORS)
-SELDOM_THERE = setting(ACTORS, there_after_get=0.2)
-GIVING = setting(GIVERS, kinds=4)
-COUNTED = setting(ACTORS, kinds=4)
+CARRYING = Setting(ACTORS)
+SELDOM_THERE = Setting(ACTORS, there_after_get=0.2)
+GIVING = Setting(GIVERS, kinds=4)
+COUNTED = Setting(ACTORS, kinds=4)
 
 
 two_supporting_facts = partial(make_story, 2, CARRYING, ask_where_thing_is)

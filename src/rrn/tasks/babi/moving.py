@@ -100,10 +100,7 @@ class MovingWorld:
 
 
 def make_story(
-    task: int,
-    act: Callable[[MovingWorld], None],
-    ask: Callable[[MovingWorld, int], tuple[str, str]],
-    rng: Random,
+    task: int, act: Callable[[MovingWorld], None], ask: Callable[[MovingWorld, int], tuple[str, str]], rng: Random
 ) -> Story:
     """A story of five questions with two facts before each; ``ask`` returns a question about a person, and its answer.
 

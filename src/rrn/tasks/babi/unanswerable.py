@@ -31,9 +31,9 @@ from rrn.tasks.babi.worlds import (
     UNKNOWN,
     WHERE_IS,
     CarryingWorld,
+    Setting,
     draw,
     pick,
-    setting,
 )
 
 PEOPLE = tuple(dict.fromkeys((*ACTORS, *GIVERS, *TOWNSPEOPLE, *MOTIVATED)))
@@ -295,8 +295,8 @@ def foreign_question(task: int, facts: list[str], random: Callable[[], float]) -
     return pick(random, [text for owners, text in kinds if task not in owners])
 
 
-ALONE = setting(ACTORS, there_after_get=0.3)
-TOGETHER = setting(ACTORS, there_after_get=0.3, kinds=4)
+ALONE = Setting(ACTORS, there_after_get=0.3)
+TOGETHER = Setting(ACTORS, there_after_get=0.3, kinds=4)
 
 
 def varied_story(task: int, random: Random, unanswerable: bool) -> Story:

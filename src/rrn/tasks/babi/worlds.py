@@ -5,7 +5,6 @@ and `rrn.tasks.babi.data.SentenceTable` fast.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
@@ -84,42 +83,24 @@ def is_in(actors: Sequence[str], places: Sequence[str]) -> tuple[tuple[str, ...]
 IS_IN = is_in(ACTORS, PLACES)
 
 
-@dataclass(frozen=True)
 class Setting:
-    """People, sentences and probabilities of a `CarryingWorld`."""
+    """People, probabilities and sentences of a `CarryingWorld`. ``kinds``: move, get, drop and, with 4, give."""
 
-    actors: tuple[str, ...]
-    there_after_get: float
-    kinds: int
-    """Number of action types: move, get, drop and, with 4, give."""
-    moves: Table
-    gets: Table
-    gets_there: Table
-    drops: Table
-    drops_there: Table
-    gives: tuple[Table, ...]
-    """``gives[giver][thing][recipient]``: equally likely sentences."""
-
-
-def setting(actors: tuple[str, ...], there_after_get: float = 1.0, kinds: int = 3) -> Setting:
-    gives = [f"{{who}} {verb} the {{what}} to " for verb in GIVE_VERBS]
-    return Setting(
-        actors=actors,
-        there_after_get=there_after_get,
-        kinds=kinds,
-        moves=moves(actors, PLACES),
-        gets=table(actors, THINGS, [f"{{who}} {verb} the {{what}}." for verb in GET_VERBS]),
-        gets_there=table(actors, THINGS, [f"{{who}} {verb} the {{what}} there." for verb in GET_VERBS]),
-        drops=table(actors, THINGS, [f"{{who}} {verb} the {{what}}." for verb in DROP_VERBS]),
-        drops_there=table(actors, THINGS, [f"{{who}} {verb} the {{what}} there." for verb in DROP_VERBS]),
-        gives=tuple(
-            tuple(
-                tuple(tuple(f"{beginning}{recipient}." for beginning in wordings) for recipient in actors)
-                for wordings in of_giver
-            )
-            for of_giver in table(actors, THINGS, gives)
-        ),
-    )
+    def __init__(self, actors: tuple[str, ...], there_after_get: float = 1.0, kinds: int = 3) -> None:
+        self.actors, self.there_after_get, self.kinds = actors, there_after_get, kinds
+        self.moves = moves(actors, PLACES)
+        self.gets, self.drops, self.gets_there, self.drops_there = (
+            table(actors, THINGS, [f"{{who}} {verb} the {{what}}{end}" for verb in verbs])
+            for end in (".", " there.")
+            for verbs in (GET_VERBS, DROP_VERBS)
+        )
+        gives = [
+            table(actors, THINGS, [f"{{who}} {verb} the {{what}} to {to}." for verb in GIVE_VERBS]) for to in actors
+        ]
+        self.gives = [
+            [[of[giver][thing] for of in gives] for thing in range(len(THINGS))] for giver in range(len(actors))
+        ]
+        """``gives[giver][thing][recipient]``: equally likely sentences."""
 
 
 class CarryingWorld:

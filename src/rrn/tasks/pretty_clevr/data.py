@@ -127,12 +127,12 @@ def questions(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -> Questi
     """
     scene, question = np.broadcast_arrays(scene, question)
     start, jumps = np.divmod(question.astype(np.int64), JUMPS)
-    last = np.take_along_axis(walks(scenes, scene, start), jumps[..., None], -1)[..., 0]
+    last = np.take_along_axis(full_paths(scenes, scene, start), jumps[..., None], -1)[..., 0]
     shape, colour = scenes.shapes[scene, last].astype(np.int64), scenes.colours[scene, last]
     return Questions(start, jumps, np.where(start < OBJECTS, shape + OBJECTS, colour))
 
 
-def walks(scenes: Scenes, scene: np.ndarray, start: np.ndarray) -> np.ndarray:
+def full_paths(scenes: Scenes, scene: np.ndarray, start: np.ndarray) -> np.ndarray:
     """The full path from the object named ``start`` (0-15) in each scene: object indices, int64 (…, 8)."""
     names = np.where((start < OBJECTS)[..., None], scenes.colours[scene], scenes.shapes[scene] + np.int64(OBJECTS))
     return scenes.paths[scene, (names == start[..., None]).argmax(-1)].astype(np.int64)
@@ -178,7 +178,7 @@ def smallest_margins(scenes: Scenes, scene: np.ndarray, question: np.ndarray) ->
     Infinite for questions without a choice.
     """
     start, jumps = np.divmod(question, JUMPS)
-    rows, paths = np.arange(len(scene)), walks(scenes, scene, start)
+    rows, paths = np.arange(len(scene)), full_paths(scenes, scene, start)
     apart = np.sqrt(squared_distances(scenes.positions[scene]))
     smallest = np.full(len(scene), np.inf)
     for jump in range(1, OBJECTS - 1):

@@ -8,7 +8,7 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.tasks.evaluation import EvaluateOptions, Progress, in_parts, no_progress, reported_steps
+from rrn.tasks.evaluation import EvaluateOptions, Progress, in_parts, no_progress, reported_steps, steps_table
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.predict import probabilities
 from rrn.tasks.weights import from_pretrained, read_config
@@ -69,10 +69,7 @@ def evaluate(network: nn.Module, preset: Preset, options: EvaluateOptions, progr
 
 def tables(result: dict[str, Any]) -> list[Any]:
     by_jumps = result["accuracy_by_jumps_and_steps"]
-    steps = list(next(iter(by_jumps.values())))
-    own = Table("jumps", *[counted(int(t), "step") for t in steps], box=None, header_style="bold")
-    for jumps, figures in by_jumps.items():
-        own.add_row(jumps, *[f"{figures[t]:.1%}" for t in steps])
+    own = steps_table("jumps", by_jumps)
     taken, questions = counted(result["steps"], "step"), counted(result["n"], "question")
     summary = f"\nall jumps, {taken}: {result['accuracy']:.2%} of {questions}\n"
     others = result["beside"]

@@ -1,7 +1,7 @@
 """Training of Pretty-CLEVR: a curriculum over the number of jumps."""
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import torch
@@ -47,10 +47,8 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
         super().start_from(network, weights)
 
     def sample(self, rng: np.random.Generator) -> Batch:
-        scenes, chosen = (
-            _training_scenes(self.preset.scenes),
-            round(self.preset.near_tie_share * self.preset.batch_size),
-        )
+        scenes = _training_scenes(self.preset.scenes)
+        chosen = round(self.preset.near_tie_share * self.preset.batch_size)
         scene = rng.integers(len(scenes), size=self.preset.batch_size + 2 * chosen)
         starts = rng.integers(data.STARTS, size=len(scene))
         jumps = rng.integers(self.curriculum.longest + 1, size=len(scene))
@@ -59,8 +57,8 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
         question = starts * data.JUMPS + jumps
         if chosen:
             narrowest = data.smallest_margins(scenes, scene[: 3 * chosen], question[: 3 * chosen])
-            kept = np.concatenate([np.argsort(narrowest)[:chosen], np.arange(3 * chosen, len(scene))])
-            scene, question = scene[kept], question[kept]
+            rows = np.concatenate([np.argsort(narrowest)[:chosen], np.arange(3 * chosen, len(scene))])
+            scene, question = scene[rows], question[rows]
         batch = as_batch(scenes, scene, question)
         if self.preset.augment:
             batch["positions"] = torch.from_numpy(data.augment(batch["positions"].numpy(), rng))
@@ -107,9 +105,7 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
         return {"score": score, **each, "longest": float(self.curriculum.longest)}
 
 
-@cache
-def _training_scenes(count: int) -> data.Scenes:
-    return data.scenes("train", count)
+_training_scenes = cache(partial(data.scenes, "train"))
 
 
 make = PrettyClevrExperiment

@@ -77,9 +77,9 @@ def write_images(
 
 
 def scene_svg(scene: Scene, start: int | None = None, jumps: int = 0) -> str:
-    """The scene as an SVG element of 100 × 100 units, scaled by whatever holds it; with ``start`` also the jumps.
+    """The scene as an SVG element of 100 × 100 units, scaled by its container; with ``start`` also the jumps.
 
-    Objects carry ``class="object"`` and ``data-colour`` / ``data-shape``; jumps are ``class="jump"``.
+    Objects have ``class="object"`` and ``data-colour`` / ``data-shape``; jumps are ``class="jump"``.
     """
     title = "" if start is None else f"<title>{describe_question(scene, start, jumps)}</title>"
     parts = [
@@ -152,9 +152,9 @@ def draw_question(path: str | Path, scene: Scene, start: int, jumps: int) -> Non
 
 
 def draw_result(result: dict[str, Any], path: str | Path) -> None:
-    """The paper's figure: accuracy against jumps, a line for each number of steps, beside RN, MLP and random.
+    """The paper's figure: accuracy against jumps, a line for each number of steps, with RN, MLP and random.
 
-    With the paper's own network beside the one measured, each has its panel.
+    If the paper's network was evaluated too, it has a panel.
     """
     from rrn.viewing.plots import add_legend, plot_lines, save, subplots, transpose
 
@@ -186,7 +186,7 @@ class _Arrow(NamedTuple):
 
 
 def _arrows(scene: Scene, path: list[int]) -> list[_Arrow]:
-    """One arrow per jump. Its label sits on it, or beside it if it is short, where least else is drawn."""
+    """One arrow per jump. Its label is on the arrow, or next to a short one, where it covers least."""
     ends = []
     for origin, target in pairwise(path):
         a, b = scene.positions[origin].astype(float), scene.positions[target].astype(float)
@@ -207,13 +207,13 @@ def _arrows(scene: Scene, path: list[int]) -> list[_Arrow]:
             spots = [middle + shift * aside for shift in (0.043, -0.043, 0.055, -0.055)]
         other_shafts = [shaft for index, shaft in enumerate(shafts) if index != number]
 
-        def room(spot: np.ndarray, others: list[np.ndarray] = other_shafts) -> float:
+        def space(spot: np.ndarray, others: list[np.ndarray] = other_shafts) -> float:
             to_objects = np.linalg.norm(objects - spot, axis=1).min() - OBJECT_RADIUS
             to_shafts = min((np.linalg.norm(shaft - spot, axis=1).min() for shaft in others), default=np.inf)
             to_labels = min((np.linalg.norm(label - spot) for label in labels), default=np.inf) - _LABEL_RADIUS
             return float(min(to_objects, to_shafts, to_labels, _LABEL_RADIUS + 0.01))
 
-        labels.append(max(spots, key=room))
+        labels.append(max(spots, key=space))
     return [_Arrow(tail, head, label) for (tail, head), label in zip(ends, labels, strict=True)]
 
 
@@ -273,7 +273,7 @@ def _image(scene: Scene, size: int, path: Sequence[int] = ()) -> Any:
 
 @cache
 def _pixels(shape: str, side: int) -> tuple[np.ndarray, np.ndarray]:
-    """A shape's corners, and those of what its outline leaves to be filled, in pixels about its middle, y downwards."""
+    """The corners of a shape, and those of its filled area, in pixels around its centre, y downwards."""
     scale = OBJECT_RADIUS * side * np.array([1, -1])
     return outline(shape) * scale, _inset(outline(shape), _STROKE) * scale
 

@@ -14,7 +14,7 @@ from rrn.nn.layers import MLP
 from rrn.nn.messages import GatedMessage, Message
 from rrn.nn.readouts import Outputs, Readout
 from rrn.nn.updates import ResidualUpdate, State
-from rrn.tasks.pretty_clevr.data import JUMPS, NAMES, OBJECTS, STARTS, Scenes, questions, walks
+from rrn.tasks.pretty_clevr.data import JUMPS, NAMES, OBJECTS, STARTS, Scenes, full_paths, questions
 from rrn.tasks.pretty_clevr.presets import (
     AttentionPreset,
     ImagePreset,
@@ -37,7 +37,7 @@ def as_batch(scenes: Scenes, scene: np.ndarray, question: np.ndarray) -> Batch:
         "colours": scenes.colours[scene].astype(np.int64),
         "shapes": scenes.shapes[scene].astype(np.int64),
         **asked._asdict(),
-        "path": walks(scenes, scene, asked.start),
+        "path": full_paths(scenes, scene, asked.start),
     }
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 

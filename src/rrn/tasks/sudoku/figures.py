@@ -1,4 +1,4 @@
-"""Figures of a network at work, as in the paper: nine digits in each cell, sized by probability, step by step.
+"""Figures of the steps of a network, as in the paper: nine digits in each cell, sized by probability, step by step.
 
 Step 0 is before the first step: the givens, and uniform probabilities in all other cells.
 """
@@ -51,7 +51,7 @@ def draw_gif(path: str | Path, puzzle: Any, probabilities: np.ndarray, attempt: 
 def draw_steps_png(
     path: str | Path, puzzle: Any, probabilities: np.ndarray, steps: Iterable[int], attempt: int | None = None
 ) -> None:
-    """Some steps side by side; ``probabilities`` are (steps, 81, 9), and step t stands in row t - 1 of them.
+    """Some steps side by side; ``probabilities`` are (steps, 81, 9), with step t in row t - 1.
 
     The last step is drawn as the answer, as in `draw_gif`.
     """

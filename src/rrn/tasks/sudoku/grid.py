@@ -32,7 +32,7 @@ def size_of(box: Box) -> int:
 
 @cache
 def places(box: Box = USUAL) -> np.ndarray:
-    """The row, the column and the box that each cell stands in: (3, n²)."""
+    """The row, the column and the box of each cell: (3, n²)."""
     n, (high, wide) = size_of(box), box
     row, column = np.divmod(np.arange(n * n), n)
     return np.stack([row, column, row // high * high + column // wide])
@@ -54,11 +54,11 @@ def neighbours(box: Box = USUAL) -> np.ndarray:
 
 @cache
 def candidate_groups(box: Box = USUAL) -> tuple[np.ndarray, np.ndarray]:
-    """The groups each candidate stands in, one per kind: (n³, 6), numbered from 0; and how many of a kind, (6,).
+    """The group of each candidate, for each group type: (n³, 6), numbered from 0; and the number of groups, (6,).
 
-    The kinds: candidates of its cell; those of its digit in its row, in its column, in its box; and those of its digit
-    in the cells that its row, and its column, have in common with its box. Of each group of the first four kinds
-    exactly one candidate is true; in the last two a row or a column learns what goes on in a box.
+    The types: candidates of its cell; those of its digit in its row, in its column, in its box; and those of its digit
+    in the cells that its row, and its column, have in common with its box. Of each group of the first four types
+    exactly one candidate is true; the last two connect a row or a column with a box.
     """
     n, (high, wide) = size_of(box), box
     row, column, in_box = (np.repeat(kind, n) for kind in places(box))
@@ -102,7 +102,7 @@ def clashes(grids: Any, box: Box = USUAL) -> np.ndarray:
 
 
 def breaks_a_rule(grids: Any, box: Box = USUAL) -> np.ndarray:
-    """Whether any digit stands twice in a row, column or box: bool (n,)."""
+    """Whether any digit occurs twice in a row, column or box: bool (n,)."""
     return np.asarray(clashes(grids, box).any(axis=1))
 
 
@@ -137,7 +137,7 @@ def grid_to_line(grid: Any) -> str:
 
 
 def line_to_grid(cells: str) -> np.ndarray:
-    """The grid of a line of digits, uint8 (cells,); whatever is no digit is an empty cell."""
+    """The grid of a line of digits, uint8 (cells,); other characters are empty cells."""
     return _CODES[np.frombuffer(cells.encode(), np.uint8)]
 
 

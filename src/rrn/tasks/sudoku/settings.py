@@ -31,7 +31,7 @@ class SudokuPreset(SlotPreset):
     """Curriculum: while more than 7 of 10 puzzles are solved, an update lowers the number of extra digits by this much,
     from --extra-givens-start down to --extra-givens. 0: elapsed training time lowers it."""
     easy_share: Annotated[Share, Needs("extra_givens_decrement")] = 0.0
-    """The share of generated puzzles that get further givens, whatever the level of the curriculum. Their number is
+    """The share of generated puzzles that get further givens at every level of the curriculum. Their number is
     drawn from the whole range, from --extra-givens up to --extra-givens-start."""
     pool: tuple[Path, ...] = ()
     """Files of puzzles to train on besides generated ones; all files are equally likely."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastapi import APIRouter
+from pydantic import BaseModel, Field
 from torch import nn
 
 from rrn.tasks.babi.presets import ASKED
@@ -59,3 +60,21 @@ PANELS = {
     ),
 }
 """By name in the API, in the order of the page."""
+
+
+class PanelInfo(BaseModel):
+    """A loaded network."""
+
+    task: str
+    title: str
+    about: str
+    accuracy: str = Field(description="Accuracy of the shipped weights; empty for others.")
+    parameters: int
+    steps: int
+
+
+def panel_info(name: str, network: nn.Module, steps: int, accuracy: str) -> PanelInfo:
+    panel, parameters = PANELS[name], sum(parameter.numel() for parameter in network.parameters())
+    return PanelInfo(
+        task=name, title=panel.title, about=panel.about, accuracy=accuracy, parameters=parameters, steps=steps
+    )

@@ -72,8 +72,7 @@ class Words(BaseModel):
 def known_words() -> Words:
     """The vocabulary of the network."""
     return Words(
-        groups=[WordGroup(title=title, words=written(title)) for title in GROUPS],
-        read_as=list(READ_AS.items()),
+        groups=[WordGroup(title=title, words=written(title)) for title in GROUPS], read_as=list(READ_AS.items())
     )
 
 

@@ -211,7 +211,7 @@ def router(network: nn.Module, preset: Preset, pool: Pool, fallback: nn.Module |
         summary="Influence of groups on cells",
     )
     async def influence(request: InfluenceRequest) -> Response:
-        """How much the messages of its own digits, its row, its column and its box change each cell in a step."""
+        """How much the messages of its digits, its row, its column and its box change each cell in a step."""
         return await respond(pool, _influence, network, request)
 
     @api.get("/examples", summary="Example puzzles")
