@@ -34,23 +34,19 @@ _HALO, _FRAME = "#E9E9E9", "#B8B8B8"
 @cache
 def outline(shape: str) -> np.ndarray:
     """The corners of a shape, (k, 2), counterclockwise, y upwards, within the unit disc; its middle is inside."""
-    if shape == "circle":
-        return 0.86 * _on_circle(64)
-    if shape == "square":
-        return _on_circle(4, turn=45)
-    if shape == "triangle":
-        return _on_circle(3, turn=90)
-    if shape == "diamond":
-        return _on_circle(4, turn=90) * [0.62, 1.0]
-    if shape == "plus":
-        return _plus()
-    if shape == "cross":
-        return _plus() @ np.array([[1, 1], [-1, 1]]) / np.sqrt(2)
-    if shape == "star":
-        return _on_circle(10, turn=90) * np.where(np.arange(10) % 2, 0.46, 1.0)[:, None]
-    if shape == "heart":
-        return _heart()
-    raise InputError(f"no shape {shape!r}; there are {', '.join(SHAPES)}")
+    outlines: dict[str, Callable[[], np.ndarray]] = {
+        "circle": lambda: 0.86 * _on_circle(64),
+        "square": lambda: _on_circle(4, turn=45),
+        "triangle": lambda: _on_circle(3, turn=90),
+        "diamond": lambda: _on_circle(4, turn=90) * [0.62, 1.0],
+        "plus": _plus,
+        "cross": lambda: _plus() @ np.array([[1, 1], [-1, 1]]) / np.sqrt(2),
+        "star": lambda: _on_circle(10, turn=90) * np.where(np.arange(10) % 2, 0.46, 1.0)[:, None],
+        "heart": _heart,
+    }
+    if shape not in outlines:
+        raise InputError(f"no shape {shape!r}; there are {', '.join(SHAPES)}")
+    return outlines[shape]()
 
 
 def render(scene: Scene, size: int = 128) -> np.ndarray:

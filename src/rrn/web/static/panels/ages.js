@@ -11,8 +11,8 @@ import { shareButton, writeAddress } from "../share.js";
 const AGES = 100;
 const NAMES = ["Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal"];
 
-// A random riddle about five to eight people.
-function riddle() {
+// A random story about five to eight people.
+function randomStory() {
   const count = 5 + Math.floor(Math.random() * (NAMES.length - 4));
   const people = NAMES.slice(0, count).map((name) => ({ name, age: Math.floor(Math.random() * AGES) }));
   const facts = people.slice(1).map((person, k) => {
@@ -61,7 +61,7 @@ export async function create(info, section) {
   for (const example of examples) choice.append(h("option", { value: example.story }, example.name));
 
   function surprise() {
-    story.value = riddle();
+    story.value = randomStory();
     choice.value = story.value;
     ask();
   }
