@@ -1,4 +1,4 @@
-"""The picture of the house is true: files and names are there, and its three ways lead where it says."""
+"""docs/architecture.md is true: its files and names exist, and its three flows run through them in that order."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.web.app import create_app
 
 ROOT = Path(__file__).parent.parent
-HOUSE = ROOT / "src" / "rrn"
+PACKAGE = ROOT / "src" / "rrn"
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 NAMED = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py)`(?:: ((?:`[\w.]+`(?:, )?)+))?")
 MOST_FILES = 8
@@ -26,9 +26,9 @@ def test_files_and_names_are_there() -> None:
     named = NAMED.findall(PAGE)
     assert len(named) > 20
     for file, names in named:
-        path = HOUSE / file
-        if "/" not in file and not path.exists():  # a room of every task
-            path = HOUSE / "tasks" / "sudoku" / file
+        path = (ROOT if file.startswith("tests/") else PACKAGE) / file
+        if "/" not in file and not path.exists():  # a module of every task
+            path = PACKAGE / "tasks" / "sudoku" / file
         assert path.is_file(), file
         for name in re.findall(r"`([\w.]+)`", names):
             assert name.split(".")[-1] in path.read_text(), f"{name} in {file}"
@@ -38,12 +38,12 @@ def test_the_readme_points_to_it() -> None:
     assert "(docs/architecture.md)" in (ROOT / "README.md").read_text()
 
 
-def ways() -> list[list[str]]:
-    """Of each way the functions in their order, such as "network.py RRN.run"."""
-    table = PAGE.split("## Three ways")[1].split("\n## ")[0]
+def flows() -> list[list[str]]:
+    """Of each flow the functions in their order, such as "network.py RRN.run"."""
+    table = PAGE.split("What happens in them")[1].split("\n## ")[0]
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| `")]
     columns = [NAMED.findall(" ".join(column)) for column in zip(*rows, strict=True)]
-    return [[f"{file} {name}" for file, names in way for name in re.findall(r"`(.+?)`", names)] for way in columns]
+    return [[f"{file} {name}" for file, names in flow for name in re.findall(r"`(.+?)`", names)] for flow in columns]
 
 
 def solve(call: Callable[..., tuple[int, str, str]], folder: Path) -> None:
@@ -76,10 +76,10 @@ def ask_the_page(call: Callable[..., tuple[int, str, str]], folder: Path) -> Non
     assert client.post("/api/sudoku/solve", json={"puzzles": [EXAMPLES[0]]}).status_code == 200
 
 
-@pytest.mark.parametrize(("number", "door"), [(0, solve), (1, train), (2, ask_the_page)])
-def test_a_way_leads_where_it_says(
+@pytest.mark.parametrize(("number", "entry_point"), [(0, solve), (1, train), (2, ask_the_page)])
+def test_a_flow_runs_through_its_functions(
     number: int,
-    door: Callable[..., None],
+    entry_point: Callable[..., None],
     call: Callable[..., tuple[int, str, str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -88,20 +88,20 @@ def test_a_way_leads_where_it_says(
     met: list[str] = []
 
     def meet(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(str(HOUSE)):
+        if event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE)):
             name = frame.f_code.co_qualname.split("<locals>.")[-1]
-            met.append(f"{Path(frame.f_code.co_filename).relative_to(HOUSE)} {name}")
+            met.append(f"{Path(frame.f_code.co_filename).relative_to(PACKAGE)} {name}")
 
     threading.setprofile(meet)
     sys.setprofile(meet)
     try:
-        door(call, tmp_path)
+        entry_point(call, tmp_path)
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    way = [place for place in ways()[number] if COMPILED or not place.startswith("engines/")]
-    assert len({place.split()[0] for place in way}) <= MOST_FILES
-    missed = [place for place in way if place not in met]
+    flow = [place for place in flows()[number] if COMPILED or not place.startswith("engines/")]
+    assert len({place.split()[0] for place in flow}) <= MOST_FILES
+    missed = [place for place in flow if place not in met]
     assert not missed
-    times = [met.index(place) for place in way]
-    assert times == sorted(times), way
+    times = [met.index(place) for place in flow]
+    assert times == sorted(times), flow

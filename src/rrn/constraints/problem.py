@@ -1,6 +1,6 @@
 """A problem: declared constraints, and what is given and excluded."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,7 @@ class Problem:
         assert self.answer is not None
         left = np.flatnonzero(self.answer & self.open)
         more = rng.permutation(left)[: round(share * len(left))]
-        return replace(self, given_numbers=np.concatenate([self.given_numbers, more]))
+        return self._with_givens(np.concatenate([self.given_numbers, more]), self.answer)
 
     def with_contradiction(self, rng: np.random.Generator) -> "Problem":
         """The problem with a false candidate given, so that it has no solution and no answer.
@@ -88,11 +88,18 @@ class Problem:
         """
         assert self.answer is not None
         for number in rng.permutation(np.flatnonzero(self.open & ~self.answer)):
-            wrong = replace(self, given_numbers=np.append(self.given_numbers, number), answer=None)
+            wrong = self._with_givens(np.append(self.given_numbers, number), None)
             left = np.bincount(self.constraints.groups[wrong.open].ravel(), minlength=len(wrong.taken))
             if (left > 0)[self.constraints.needed & ~wrong.taken].all():
                 return wrong
         return self
+
+    def _with_givens(self, given_numbers: np.ndarray, answer: np.ndarray | None) -> "Problem":
+        """The same problem with other givens, known to be consistent, so they are not checked again."""
+        problem = object.__new__(Problem)
+        values = {"given_numbers": given_numbers, "excluded_numbers": self.excluded_numbers, "answer": answer}
+        problem.__dict__.update(values, constraints=self.constraints)
+        return problem
 
     def count_solutions(self, limit: int = 2, most_placements: int = MOST_PLACEMENTS) -> int:
         """How many solutions there are, counted up to ``limit``; `UNKNOWN` if the exact search reached its limit."""

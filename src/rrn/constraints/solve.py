@@ -140,9 +140,8 @@ def _without_network(problem: Problem) -> Result:
 def _checked(result: Result, problem: Problem, chosen: np.ndarray) -> Result:
     """The result with candidates as its answer, checked by the declared rules."""
     numbers = np.flatnonzero(chosen[: len(problem.open)])
-    violations = problem.violations(numbers)
     names = [problem.constraints.candidates[number] for number in numbers]
-    if violations and result.solved:
+    if result.solved and (violations := problem.violations(numbers)):
         return replace(result, answers=names, status=Status.UNSOLVED, message=violations[0], details={})
     return replace(result, answers=names, details={})
 
