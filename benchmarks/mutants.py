@@ -24,9 +24,9 @@ import torch
 from rrn import RRN, tasks
 from rrn.constraints import Solver
 from rrn.constraints.files import read_problem
-from rrn.constraints.solve import make_network
 from rrn.errors import InputError
 from rrn.estimators import RRNClassifier
+from rrn.inference.candidates import make_network
 from rrn.io.datasets import read_dataset
 from rrn.io.pretrained import save_pretrained
 from rrn.tasks.ages.data import read_questions, write_questions
