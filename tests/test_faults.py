@@ -93,5 +93,5 @@ def test_published_results_have_no_loss() -> None:
     assert sum(row["trials"] for row in parts["kills"].values()) >= 100
     assert all(2 * row["in_writing"] >= row["trials"] for row in parts["kills"].values())
     assert all(row["trials"] >= 1000 for row in parts["mutants"].values())
-    assert {f"mutants, {name}" for name in LOADERS} == set(parts["mutants"])
+    assert {f"mutants, {name}" for name in LOADERS} <= set(parts["mutants"]), "a reader was not tested"
     assert sum(row["trials"] for row in parts["requests"].values()) >= 10_000
