@@ -11,64 +11,38 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from rrn import constraints, graphs, nn
-    from rrn.constraints import Constraints
-    from rrn.errors import InputError
-    from rrn.estimators import RRNClassifier, RRNRegressor
+    from rrn import constraints as constraints
+    from rrn import graphs as graphs
+    from rrn import nn as nn
+    from rrn.constraints import Constraints as Constraints
+    from rrn.errors import InputError as InputError
+    from rrn.estimators import RRNClassifier as RRNClassifier
+    from rrn.estimators import RRNRegressor as RRNRegressor
     from rrn.graphs import *
-    from rrn.inference.result import Result, Status
-    from rrn.network import RRN
+    from rrn.inference.result import Result as Result
+    from rrn.inference.result import Status as Status
+    from rrn.network import RRN as RRN
     from rrn.nn import *
-    from rrn.tasks.weights import from_pretrained
+    from rrn.tasks.weights import from_pretrained as from_pretrained
 
-__all__ = [
-    "RRN",
-    "AttentionMessage",
-    "CompleteGraphs",
-    "Constraints",
-    "DotReadout",
-    "EdgeList",
-    "EdgeReadout",
-    "GRUUpdate",
-    "GatedMessage",
-    "Graph",
-    "GraphReadout",
-    "GroupMessage",
-    "Groups",
-    "InputError",
-    "LSTMUpdate",
-    "MLPMessage",
-    "MLPUpdate",
-    "Message",
-    "NeighbourTable",
-    "NoUpdate",
-    "NodeReadout",
-    "Outputs",
-    "PackedGraphs",
-    "RRNClassifier",
-    "RRNRegressor",
-    "Readout",
-    "ResidualUpdate",
-    "Result",
-    "SharedLayerUpdate",
-    "State",
-    "Status",
-    "Update",
-    "__version__",
-    "accuracy_by_step",
-    "constraints",
-    "cross_entropy",
-    "every_step",
-    "from_networkx",
-    "from_pretrained",
-    "from_pyg",
-    "graphs",
-    "last_step",
-    "nn",
-    "squared_error",
-    "step_losses",
-    "union",
-]
+_NAMES = {
+    "": "constraints graphs nn",
+    "constraints": "Constraints",
+    "errors": "InputError",
+    "estimators": "RRNClassifier RRNRegressor",
+    "graphs": "CompleteGraphs EdgeList Graph Groups NeighbourTable PackedGraphs from_networkx from_pyg union",
+    "inference.result": "Result Status",
+    "network": "RRN",
+    "nn": "Message AttentionMessage GatedMessage GroupMessage MLPMessage "
+    "State Update GRUUpdate LSTMUpdate MLPUpdate NoUpdate ResidualUpdate SharedLayerUpdate "
+    "Readout DotReadout EdgeReadout GraphReadout NodeReadout Outputs "
+    "accuracy_by_step cross_entropy every_step last_step squared_error step_losses",
+    "tasks.weights": "from_pretrained",
+}
+"""The exported names by module; of "" they are submodules."""
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+__all__ = ["__version__", *_MODULES]
 
 
 def _lazy_exports(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -90,19 +64,4 @@ def _lazy_exports(package: str, modules: Mapping[str, str]) -> tuple[Callable[[s
     return find, names
 
 
-_MODULES = {
-    "RRN": "network",
-    "Constraints": "constraints",
-    "InputError": "errors",
-    "RRNClassifier": "estimators",
-    "RRNRegressor": "estimators",
-    "Result": "inference.result",
-    "Status": "inference.result",
-    "constraints": "",
-    "from_pretrained": "tasks.weights",
-    "graphs": "",
-    "nn": "",
-}
-_GRAPHS = "CompleteGraphs EdgeList Graph Groups NeighbourTable PackedGraphs from_networkx from_pyg union".split()  # noqa: SIM905
-_PARTS = (name for name in __all__ if name not in (*_MODULES, *_GRAPHS, "__version__"))
-__getattr__, __dir__ = _lazy_exports("rrn", _MODULES | dict.fromkeys(_GRAPHS, "graphs") | dict.fromkeys(_PARTS, "nn"))
+__getattr__, __dir__ = _lazy_exports("rrn", _MODULES)
