@@ -65,9 +65,9 @@ _only: ContextVar[str | None] = ContextVar("_only", default=None)
 
 def choose(network: "RRN", given: "Prepared", state: State) -> Engine:
     """The fastest engine that fits, or the one that `only` selects."""
-    name, message = _only.get(), type(network.message)
     if torch.compiler.is_compiling():
         return ENGINES["plain"]
+    name, message = _only.get(), type(network.message)
     if name is None:
         for engine in ENGINES.values():
             if engine.message is message and engine.fits(network, given, state):
