@@ -9,7 +9,9 @@ further attempts of a problem run side by side, and the first that solves it end
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -72,10 +74,12 @@ class Slots(NamedTuple):
 
     def release(self, done: Tensor) -> "Slots":
         """The slots without those that are done, (slots,) bool."""
-        if not bool(done.any()):
-            return self
-        rows = (~done).repeat_interleave(self.rows).nonzero()[:, 0].to(self.state.h.device)
-        problems, attempts, counts, age = (column[~done] for column in self.columns())
+        return self.select(~done) if bool(done.any()) else self
+
+    def select(self, chosen: Tensor) -> "Slots":
+        """Some of the slots, (slots,) bool."""
+        rows = chosen.repeat_interleave(self.rows).nonzero()[:, 0].to(self.state.h.device)
+        problems, attempts, counts, age = (column[chosen] for column in self.columns())
         return Slots(problems, attempts, counts, age, self.state.map(lambda part: part.index_select(0, rows)))
 
     def join(self, others: "Slots") -> "Slots":
@@ -85,10 +89,24 @@ class Slots(NamedTuple):
         state = State.of(torch.cat(both) for both in zip(self.state.parts(), others.state.parts(), strict=True))
         return Slots(problems, attempts, rows, age, state)
 
-    def with_noise(self, add_noise: AddNoise, amount: Tensor, generator: torch.Generator | None = None) -> "Slots":
-        """The slots with noise of a standard deviation (slots,) added to their states."""
+    def with_noise(
+        self,
+        add_noise: AddNoise,
+        amount: Tensor,
+        generator: torch.Generator | None = None,
+        chosen: Tensor | None = None,
+    ) -> "Slots":
+        """The slots with noise of a standard deviation (slots,) added to the states of the ``chosen``, by default all.
+
+        Slots that are not chosen draw no random numbers.
+        """
         noise = amount.repeat_interleave(self.rows)[:, None].to(self.state.h)
-        return self._replace(state=add_noise(self.state, noise, generator))
+        if chosen is None or bool(chosen.all()):
+            return self._replace(state=add_noise(self.state, noise, generator))
+        rows = chosen.repeat_interleave(self.rows).nonzero()[:, 0].to(noise.device)
+        noisy = add_noise(self.state.map(lambda part: part.index_select(0, rows)), noise[rows], generator)
+        pairs = zip(self.state.parts(), noisy.parts(), strict=True)
+        return self._replace(state=State.of(part.index_copy(0, rows, new) for part, new in pairs))
 
 
 class RecurrentNetwork(nn.Module, ABC):
@@ -179,22 +197,180 @@ class Problems(ABC):
         """
         return Status.UNSOLVED, ""
 
+    def batch_key(self) -> Hashable:
+        """Problems with equal keys can be in one running batch of `rrn.inference.Service`."""
+        return self
 
-class Recorder:
-    """Callback that records a transform of the outputs of every step of every attempt."""
+    def empty(self) -> "Problems":
+        """No problems, with the same key."""
+        return self
 
-    def __init__(self, transform: Callable[[Any], Tensor]) -> None:
-        self.transform = transform
-        self.parts: dict[tuple[int, int], list[Tensor]] = {}
+    def put(self, number: int, others: "Problems", row: int) -> None:
+        """Let a problem of others with the same key replace the problem ``number``, or be the next one."""
+        return
 
-    def __call__(self, slots: Slots, outputs: Any) -> None:
-        values = self.transform(outputs)
-        for slot, key in enumerate(slots.entries()):
-            self.parts.setdefault(key, []).append(values[:, slot])
 
-    def of(self, problem: int, attempt: int, steps: int) -> np.ndarray:
-        """What was recorded in the first steps of an attempt: (steps, …)."""
-        return torch.cat(self.parts[problem, attempt])[:steps].float().cpu().numpy()
+@dataclass(eq=False)
+class Trial:
+    """The attempts at one problem and their result so far.
+
+    Attributes:
+        max_steps: steps of one attempt.
+        attempts: how many attempts the problem gets.
+        diagnose: called once if the first attempt fails: see `Problems.diagnose`.
+        generator: random generator of the noise. Trials may share one.
+        record: transform of the outputs to record at every step.
+        left: attempts that have not ended.
+        attempt: the attempt that solved the problem; until then, the last that ended.
+    """
+
+    max_steps: int
+    attempts: int
+    diagnose: Callable[[], tuple[Status, str]]
+    generator: torch.Generator | None = None
+    record: Callable[[Any], Tensor] | None = None
+    left: int = 1
+    done: bool = False
+    status: Status = Status.UNSOLVED
+    message: str = ""
+    answer: Any = None
+    first_answer: Any = None
+    steps: int = 0
+    attempt: int = 1
+    recorded: dict[int, list[Tensor]] = field(default_factory=dict)
+
+    def end_attempt(self, attempt: int, solved: bool) -> bool:
+        """Count an attempt as ended; whether further attempts begin."""
+        self.left -= 1
+        self.attempt = attempt if solved else max(attempt, self.attempt)
+        further = False
+        if solved:
+            self.status, self.message = Status.SOLVED, ""
+        elif attempt == 1:
+            self.status, self.message = self.diagnose()
+            further = self.attempts > 1 and self.status is not Status.IMPOSSIBLE
+            self.left += self.attempts - 1 if further else 0
+        self.done = solved or not self.left
+        return further
+
+    def recording(self) -> np.ndarray:
+        """What was recorded in the attempt that is returned: (steps, …)."""
+        shown = self.attempt if self.status is Status.SOLVED else 1
+        return torch.cat(self.recorded[shown])[: self.steps].float().cpu().numpy()
+
+
+def result_of(problems: Problems, trials: list[Trial]) -> Result:
+    """The result of the trials of all problems."""
+    answers = [trial.answer for trial in trials]
+    return Result(
+        [trial.status for trial in trials],
+        answers,
+        np.array([trial.steps for trial in trials], np.int64),
+        np.array([trial.attempt for trial in trials], np.int64),
+        problems.confidence(answers),
+        [trial.message for trial in trials],
+        [trial.recording() for trial in trials] if trials and trials[0].record else None,
+        {"first_answers": [trial.first_answer for trial in trials]},
+    )
+
+
+class AttemptLoop:
+    """Trials of problems in slots. Problems may be added between strides."""
+
+    def __init__(self, problems: Problems, noise: float = NOISE, callback: Callback | None = None) -> None:
+        self.problems, self.noise, self.callback = problems, noise, callback
+        self.trials: dict[int, Trial] = {}
+        """The trials that are not done, by the number of the problem."""
+        self.waiting: deque[tuple[int, int]] = deque()
+        """Problems and attempts without a slot."""
+        self.running: Slots | None = None
+        self.stride = STRIDE if problems.search is None else problems.search.stride
+
+    def add(self, problem: int, trial: Trial) -> None:
+        self.trials[problem] = trial
+        self.waiting.append((problem, 1))
+
+    def fill(self, slots: int) -> None:
+        """Let waiting attempts enter, at most ``slots`` at a time, in the order of the queue."""
+        free = slots - (0 if self.running is None else len(self.running.problems))
+        entering: list[tuple[int, int]] = []
+        while self.waiting and len(entering) < free:
+            entry = self.waiting.popleft()
+            if entry[0] in self.trials:
+                entering.append(entry)
+        self.enter(entering)
+
+    def enter(self, entries: list[tuple[int, int]]) -> None:
+        """Put problems and attempts into new slots."""
+        if entries:
+            numbers, attempts = torch.tensor(entries, device="cpu").T
+            new = Slots.enter(numbers, *self.problems.enter(numbers), attempts)
+            self.running = new if self.running is None else self.running.join(new)
+
+    def advance(self, slots: int) -> list[int]:
+        """Fill free slots and run one stride. Returns the problems whose trial is done."""
+        self.fill(slots)
+        if self.running is None or not len(self.running.problems):
+            return []
+        search = self.problems.search
+        running = self._with_noise(self.running if search is None else search.assign(self.running))
+        trials = [self.trials[problem] for problem in running.problems.tolist()]
+        limits = torch.tensor([trial.max_steps for trial in trials], device="cpu")
+        steps = min(self.stride, int((limits - running.age).min()))
+        outputs, state = self.problems.run(running, steps)
+        finished = self.problems.finished(running, outputs)
+        self._record(running, trials, outputs)
+        solved = finished.any(0)
+        at = torch.where(solved, finished.int().argmax(0), steps - 1)
+        over, done = solved | (running.age + steps >= limits), []
+        for slot in over.nonzero()[:, 0].tolist():
+            problem, attempt, trial = int(running.problems[slot]), int(running.attempts[slot]), trials[slot]
+            if trial.done:
+                continue
+            ended, step = bool(solved[slot]), int(at[slot])
+            if attempt == 1 or ended:
+                trial.answer = self.problems.answer(running, outputs, slot, step)
+                trial.first_answer = trial.answer if attempt == 1 else trial.first_answer
+                trial.steps = int(running.age[slot]) + step + 1
+            if trial.end_attempt(attempt, ended):
+                self.waiting.extendleft((problem, further) for further in range(trial.attempts, 1, -1))
+            if trial.done:
+                done.append(problem)
+        self.running = running.advance(state, steps).release(over)
+        for problem in done:
+            self.drop(problem)
+        return done
+
+    def drop(self, problem: int) -> None:
+        """Forget a problem: its trial is done, or its result is no longer wanted."""
+        del self.trials[problem]
+        if self.running is not None:
+            self.running = self.running.release(self.running.problems == problem)
+        if self.problems.search is not None:
+            self.problems.search.close(problem)
+
+    def _with_noise(self, running: Slots) -> Slots:
+        further = running.attempts > 1
+        if not self.noise or not bool(further.any()):
+            return running
+        trials = [self.trials[problem] for problem in running.problems.tolist()]
+        limits = torch.tensor([trial.max_steps for trial in trials], device="cpu")
+        dose = further & (running.age % NOISE_EVERY == 0) & (2 * running.age < limits)
+        if self.problems.search is not None:
+            dose = dose & self.problems.search.accepts_noise(running)
+        for generator in {id(trial.generator): trial.generator for trial in trials}.values():
+            mine = torch.tensor([trial.generator is generator for trial in trials], device="cpu")
+            running = running.with_noise(self.problems.add_noise, self.noise * dose, generator, mine)
+        return running
+
+    def _record(self, running: Slots, trials: list[Trial], outputs: Any) -> None:
+        """Record the outputs of the slots, and call the callback."""
+        values = {trial.record: trial.record(outputs) for trial in trials if trial.record is not None}
+        for slot, (trial, attempt) in enumerate(zip(trials, running.attempts.tolist(), strict=True)):
+            if trial.record is not None:
+                trial.recorded.setdefault(attempt, []).append(values[trial.record][:, slot])
+        if self.callback is not None:
+            self.callback(running, outputs)
 
 
 def run_attempts(
@@ -225,108 +401,13 @@ def run_attempts(
     for name, value in (("max_steps", max_steps), ("attempts", attempts), ("slots", 1 if slots is None else slots)):
         if value < 1:
             raise InputError(f"{name}: expected at least 1, got {value}")
-    count, search = len(problems), problems.search
-    stride = STRIDE if search is None else search.stride
-    recorder = None if record is None else Recorder(record)
-    callbacks = [call for call in (recorder, callback) if call is not None]
-    found = _Found(problems, attempts)
-    waiting = deque((problem, 1) for problem in range(count))
-    running: Slots | None = None
-    while True:
-        free = max(slots or count, attempts - 1) - (0 if running is None else len(running.problems))
-        entering = _next(waiting, free, found.done)
-        if entering:
-            numbers, attempt_numbers = torch.tensor(entering, device="cpu").T
-            new = Slots.enter(numbers, *problems.enter(numbers), attempt_numbers)
-            running = new if running is None else running.join(new)
-        if running is None or not len(running.problems):
-            return found.result(recorder)
-        if search is not None:
-            running = search.assign(running)
-        steps = min(stride, max_steps - int(running.age.max()))
-        if noise and bool((running.attempts > 1).any()):
-            dose = (running.attempts > 1) & (running.age % NOISE_EVERY == 0) & (2 * running.age < max_steps)
-            dose = dose & search.accepts_noise(running) if search is not None else dose
-            running = running.with_noise(problems.add_noise, noise * dose, generator)
-        outputs, state = problems.run(running, steps)
-        finished = problems.finished(running, outputs)
-        for call in callbacks:
-            call(running, outputs)
-        solved = finished.any(0)
-        at = torch.where(solved, finished.int().argmax(0), steps - 1)
-        over = solved | (running.age + steps >= max_steps)
-        for slot in over.nonzero()[:, 0].tolist():
-            problem, attempt = int(running.problems[slot]), int(running.attempts[slot])
-            if found.done[problem]:
-                continue
-            ended, step = bool(solved[slot]), int(at[slot])
-            if attempt == 1 or ended:
-                answer = problems.answer(running, outputs, slot, step)
-                found.add(problem, attempt, answer, int(running.age[slot]) + step + 1, ended)
-            if found.end_attempt(problem, attempt, ended):
-                waiting.extendleft((problem, further) for further in range(attempts, 1, -1))
-            if found.done[problem]:
-                progress(1)
-                if search is not None:
-                    search.close(problem)
-        running = running.advance(state, steps).release(over | found.done[running.problems])
-
-
-class _Found:
-    """What is known of each problem so far."""
-
-    def __init__(self, problems: Problems, attempts: int) -> None:
-        count = len(problems)
-        self.problems, self.attempts = problems, attempts
-        self.done = torch.zeros(count, dtype=torch.bool, device="cpu")
-        self.left = [1] * count  # attempts of each problem that have not ended
-        self.status, self.message = [Status.UNSOLVED] * count, [""] * count
-        self.answers: list[Any] = [None] * count
-        self.first_answers: list[Any] = [None] * count
-        self.steps, self.attempt = np.zeros(count, np.int64), np.ones(count, np.int64)
-
-    def add(self, problem: int, attempt: int, answer: Any, steps: int, solved: bool) -> None:
-        self.answers[problem], self.steps[problem] = answer, steps
-        if attempt == 1:
-            self.first_answers[problem] = answer
-        if solved:
-            self.status[problem], self.message[problem] = Status.SOLVED, ""
-
-    def end_attempt(self, problem: int, attempt: int, solved: bool) -> bool:
-        """Count an attempt as ended; whether further attempts begin."""
-        self.left[problem] -= 1
-        self.attempt[problem] = attempt if solved else max(attempt, int(self.attempt[problem]))
-        further = False
-        if attempt == 1 and not solved:
-            self.status[problem], self.message[problem] = self.problems.diagnose(problem)
-            further = self.attempts > 1 and self.status[problem] is not Status.IMPOSSIBLE
-            self.left[problem] += self.attempts - 1 if further else 0
-        self.done[problem] = solved or not self.left[problem]
-        return further
-
-    def result(self, recorder: Recorder | None) -> Result:
-        recorded = None
-        if recorder is not None:
-            shown = np.where([status is Status.SOLVED for status in self.status], self.attempt, 1)
-            keys = zip(range(len(shown)), shown.tolist(), self.steps.tolist(), strict=True)
-            recorded = [recorder.of(*key) for key in keys]
-        return Result(
-            self.status,
-            self.answers,
-            self.steps,
-            self.attempt,
-            self.problems.confidence(self.answers),
-            self.message,
-            recorded,
-            {"first_answers": self.first_answers},
-        )
-
-
-def _next(waiting: deque[tuple[int, int]], free: int, done: Tensor) -> list[tuple[int, int]]:
-    """The next problems and attempts in the queue, one for each free slot, without problems that are done."""
-    entering: list[tuple[int, int]] = []
-    while waiting and len(entering) < free:
-        problem, attempt = waiting.popleft()
-        if not done[problem]:
-            entering.append((problem, attempt))
-    return entering
+    count, loop = len(problems), AttemptLoop(problems, noise, callback)
+    trials = [
+        Trial(max_steps, attempts, partial(problems.diagnose, problem), generator, record) for problem in range(count)
+    ]
+    for problem, trial in enumerate(trials):
+        loop.add(problem, trial)
+    while loop.trials:
+        for _ in loop.advance(max(slots or count, attempts - 1)):
+            progress(1)
+    return result_of(problems, trials)

@@ -1,6 +1,6 @@
 """Problems of candidates: declared constraints and Sudokus, solved by a network, with or without search."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -189,6 +189,37 @@ class CandidateBatch(Problems):
 
     def __len__(self) -> int:
         return len(self.true)
+
+    def batch_key(self) -> Hashable:
+        if len(self.group_of) > 1:
+            return self  # problems with different layouts
+        parts = tuple((name, part.shape[1:]) for name, part in self.batch.items())
+        kwargs = tuple((name, id(value)) for name, value in self.forward_kwargs.items())
+        return id(self.network), id(self.layouts[0]), parts, kwargs, self.decides, self.search is not None
+
+    def empty(self) -> "CandidateBatch":
+        if self.batch_key() is self:
+            return self
+        batch = {name: part[:0] for name, part in self.batch.items()}
+        none = CandidateBatch(
+            self.network, batch, self.layouts[:1], self.true[:0], decides=self.decides, search=self.search is not None
+        )
+        none.forward_kwargs = self.forward_kwargs
+        return none
+
+    def put(self, number: int, others: Problems, row: int) -> None:
+        if others is self:
+            return
+        assert isinstance(others, CandidateBatch)
+        if number == len(self.true):
+            one = slice(row, row + 1)
+            self.true = torch.cat([self.true, others.true[one]])
+            self.batch = {name: torch.cat([part, others.batch[name][one]]) for name, part in self.batch.items()}
+            self.layouts += self.layouts[:1] if number else []
+        else:
+            self.true[number] = others.true[row]
+            for name, part in self.batch.items():
+                part[number] = others.batch[name][row]
 
     def enter(self, problems: Tensor) -> tuple[Tensor, State]:
         batch = {name: part[problems] for name, part in self.batch.items()}

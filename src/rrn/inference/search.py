@@ -9,7 +9,7 @@ priority is next: the network evaluates it for some steps, or it is split. All a
 
 import heapq
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 import torch
@@ -200,6 +200,8 @@ class BestFirstSearch:
         self.queues: dict[int, BranchQueue] = {}
         self.visits: dict[tuple[int, int], Visit] = {}
         self.logits: dict[tuple[int, int], Tensor] = {}
+        self.paused: Collection[tuple[int, int]] = ()
+        """Problems and attempts that have no slot for some strides; they keep their branch."""
 
     def branches(self, slots: Slots) -> list[Branch]:
         """The branch of each slot."""
@@ -212,12 +214,13 @@ class BestFirstSearch:
 
     def observe(self, slots: Slots, logits: Iterable[Tensor]) -> None:
         """Remember the last logits of all candidates of the problem in each slot."""
-        self.logits = dict(zip(slots.entries(), logits, strict=True))
+        paused = {key: self.logits[key] for key in self.paused if key in self.logits}
+        self.logits = paused | dict(zip(slots.entries(), logits, strict=True))
 
     def assign(self, slots: Slots) -> Slots:
         """The slots with the branches to evaluate next. Called before every stride."""
         keys, states = slots.entries(), []
-        for key in [key for key in self.visits if key not in keys]:
+        for key in [key for key in self.visits if key not in keys and key not in self.paused]:
             visit = self.visits.pop(key)
             if key[0] in self.queues:
                 self.queues[key[0]].put_back(visit)
@@ -238,6 +241,7 @@ class BestFirstSearch:
     def close(self, problem: int) -> None:
         """Forget a problem that is done."""
         self.queues.pop(problem, None)
+        self.visits = {key: visit for key, visit in self.visits.items() if key[0] != problem}
 
 
 def _first_split(attempt: int) -> int:

@@ -1,7 +1,8 @@
 """Solving Sudokus with a network: puzzles in, checked grids out."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -68,65 +69,106 @@ def solve(
         a `Result`: answers uint8 (n, 81), and in details ``puzzles`` (n, 81), ``first_answers`` (n, 81), those of the
         first attempt, and ``fallback`` (n,), whether the stronger network ran.
     """
-    grids = _as_puzzles(puzzles, box)
-    full, cells, size = is_solved(grids, box), grids.shape[1], box[0] * box[1]
-    done = itertools.count(1 + int(full.sum()))
+    first = as_puzzle_network(load(weights) if network is None else network)
+    stages = Stages(puzzles, first, fallback if attempts > 1 else None, box=box, search=search, guesses=exact_guesses)
+    done = itertools.count(len(stages.grids) - len(stages.rows) + 1)
+    for by in stages:
+        parts = [stages.rows[low : low + PART] for low in range(0, len(stages.rows), PART)]
 
-    def run(rows: np.ndarray, by: PuzzleNetwork) -> Result:
-        parts = [rows[low : low + PART] for low in range(0, len(rows), PART)]
-
-        def one(number: int) -> Result:
-            chosen = grids[parts[number]]
-            batch, kwargs = {"puzzle": torch.from_numpy(chosen).long()}, dict[str, Any]()
-            if isinstance(by, CandidateSudoku):
-                batch, kwargs["groups"] = by.prepare(batch, box), group_table(box, by.device)
+        def one(number: int, by: PuzzleNetwork = by, parts: list[np.ndarray] = parts) -> Result:
             with torch.inference_mode():
-                problems = CandidateBatch(
-                    by,
-                    batch,
-                    sudoku(box).layout,
-                    torch.from_numpy(chosen[..., None] == np.arange(1, size + 1)).flatten(1),
-                    search=search and by.detects_contradictions,
-                    diagnose=lambda row: _diagnose(chosen[row], box, exact_guesses),
-                    **kwargs,
-                )
                 return run_attempts(
-                    problems,
+                    stages.problems(by, parts[number]),
                     max_steps=max_steps,
                     attempts=attempts,
                     noise=noise,
-                    slots=max(1, SLOTS * 9**3 // size**3),
+                    slots=max(1, SLOTS * 9**3 // (box[0] * box[1]) ** 3),
                     generator=torch.Generator().manual_seed(seed * 1_000_003 + number),
-                    progress=lambda _: progress(next(done), len(grids)) if by is network else None,
-                    record=(lambda logits: logits.unflatten(2, (cells, -1)).softmax(-1)) if record else None,
+                    progress=lambda _: progress(next(done), len(stages.grids)) if by is first else None,
+                    record=digit_probabilities(stages.grids.shape[1]) if record else None,
                 )
 
-        return one(0) if len(parts) == 1 else Result.concatenate(in_threads(one, range(len(parts))))
+        stages.add(one(0) if len(parts) == 1 else Result.concatenate(in_threads(one, range(len(parts)))))
+    return stages.result()
 
-    network = as_puzzle_network(load(weights) if network is None else network)
-    if box != USUAL and not isinstance(network, CandidateSudoku):
-        raise InputError("box: only networks on candidates, such as 'sudoku', solve other sizes than 9 × 9")
-    status, message = [Status.ALREADY_SOLVED] * len(grids), ["the grid is full and breaks no rule"] * len(grids)
-    answers, first, records = grids.copy(), grids.copy(), [None] * len(grids)
-    steps, tried = np.zeros((2, len(grids)), np.int64)
-    confidence, handed_over = np.ones(len(grids)), np.zeros(len(grids), bool)
-    rows = np.flatnonzero(~full)
-    for by in (network, fallback if attempts > 1 else None):
-        if by is None or not len(rows):
-            break
-        found = run(rows, by if isinstance(by, PuzzleNetwork) else as_puzzle_network(by()))
-        answers[rows] = _digits(found.answers, cells)
-        if by is network:
-            first[rows] = _digits(found.details["first_answers"], cells)
-        handed_over[rows] = by is not network
-        steps[rows], confidence[rows] = found.steps, found.confidence
-        tried[rows] += found.attempts
+
+class Stages:
+    """Puzzles that one network tries and, if there is a ``fallback``, a second one after it. Iterate over the networks;
+    after each, `add` what it found for the puzzles in ``rows``. Arguments as of `solve`."""
+
+    def __init__(
+        self,
+        puzzles: Any,
+        network: nn.Module,
+        fallback: Callable[[], nn.Module] | None = None,
+        *,
+        box: Box = USUAL,
+        search: bool = True,
+        guesses: int = EXACT_GUESSES,
+    ) -> None:
+        self.grids, self.box, self.search, self.guesses = _as_puzzles(puzzles, box), box, search, guesses
+        self.network, self.fallback = as_puzzle_network(network), fallback
+        if box != USUAL and not isinstance(self.network, CandidateSudoku):
+            raise InputError("box: only networks on candidates, such as 'sudoku', solve other sizes than 9 × 9")
+        full, count = is_solved(self.grids, box), len(self.grids)
+        self.rows = np.flatnonzero(~full)
+        """The puzzles that are not solved."""
+        self.status, self.message = [Status.ALREADY_SOLVED] * count, ["the grid is full and breaks no rule"] * count
+        self.answers, self.first_answers = self.grids.copy(), self.grids.copy()
+        self.records: list[np.ndarray | None] = [None] * count
+        self.steps, self.attempts = np.zeros((2, count), np.int64)
+        self.confidence, self.handed_over, self.second = np.ones(count), np.zeros(count, bool), False
+
+    def __iter__(self) -> Iterator[PuzzleNetwork]:
+        if len(self.rows):
+            yield self.network
+        if len(self.rows) and self.fallback is not None:
+            self.second = True
+            yield as_puzzle_network(self.fallback())
+
+    def problems(self, network: PuzzleNetwork, rows: np.ndarray) -> CandidateBatch:
+        """Some of the puzzles as problems of a network."""
+        chosen, size = self.grids[rows], self.box[0] * self.box[1]
+        batch, kwargs = {"puzzle": torch.from_numpy(chosen).long()}, dict[str, Any]()
+        if isinstance(network, CandidateSudoku):
+            batch, kwargs["groups"] = network.prepare(batch, self.box), group_table(self.box, network.device)
+        return CandidateBatch(
+            network,
+            batch,
+            sudoku(self.box).layout,
+            torch.from_numpy(chosen[..., None] == np.arange(1, size + 1)).flatten(1),
+            search=self.search and network.detects_contradictions,
+            diagnose=lambda row: _diagnose(chosen[row], self.box, self.guesses),
+            **kwargs,
+        )
+
+    def add(self, found: Result) -> None:
+        """Enter the result of the puzzles in ``rows``."""
+        rows, cells = self.rows, self.grids.shape[1]
+        self.answers[rows] = _digits(found.answers, cells)
+        if not self.second:
+            self.first_answers[rows] = _digits(found.details["first_answers"], cells)
+        self.handed_over[rows] = self.second
+        self.steps[rows], self.confidence[rows] = found.steps, found.confidence
+        self.attempts[rows] += found.attempts
         for place, row in enumerate(rows):
-            status[row], message[row] = found.status[place], found.message[place]
-            records[row] = found.record[place] if record else None
-        rows = np.array([row for row in rows if status[row] in (Status.UNSOLVED, Status.AMBIGUOUS)], dtype=np.int64)
-    details = {"puzzles": grids, "first_answers": first, "fallback": handed_over}
-    return Result(status, answers, steps, tried, confidence, message, records if record else None, details)
+            self.status[row], self.message[row] = found.status[place], found.message[place]
+            self.records[row] = None if found.record is None else found.record[place]
+        open_ = (Status.UNSOLVED, Status.AMBIGUOUS)
+        self.rows = np.array([row for row in rows if self.status[row] in open_], dtype=np.int64)
+
+    def result(self) -> Result:
+        details = {"puzzles": self.grids, "first_answers": self.first_answers, "fallback": self.handed_over}
+        records = None if all(record is None for record in self.records) else self.records
+        return Result(
+            self.status, self.answers, self.steps, self.attempts, self.confidence, self.message, records, details
+        )
+
+
+@cache
+def digit_probabilities(cells: int) -> Callable[[Tensor], Tensor]:
+    """The function from logits (steps, n, cells · digits) to the probabilities of the digits of every cell."""
+    return lambda logits: logits.unflatten(2, (cells, -1)).softmax(-1)
 
 
 def load(weights: str) -> PuzzleNetwork:
