@@ -25,6 +25,7 @@ def main() -> None:
     unknown = [name for name in names if name not in EXAMPLES]
     if unknown:
         sys.exit(f"no example {unknown[0]!r}; there are {', '.join(EXAMPLES)}")
+    torch.set_num_threads(1)  # the graphs are small, and other programs may use the cores
     for name in names:
         print(f"{name} …", file=sys.stderr, flush=True)
         started, processor_before = time.monotonic(), time.process_time()

@@ -108,4 +108,5 @@ def main(updates: int = 900, count: int = 5000) -> dict[str, dict[str, float]]:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # the graphs are small, and other programs may use the cores
     print(main())

@@ -76,4 +76,5 @@ def main(updates: int = 1000, graphs: int = 300) -> dict[str, float]:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # the graphs are small, and other programs may use the cores
     print(main())

@@ -103,4 +103,5 @@ def main(updates: int = 1000, graphs: int = 200, picture: str | None = None) -> 
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # the graphs are small, and other programs may use the cores
     print(main(picture=sys.argv[1] if len(sys.argv) > 1 else None))

@@ -143,6 +143,7 @@ for name, hidden in HIDDEN.items():
         import rrn.training.loop
         import rrn.web.server
 
+        rrn.network.SMALL = 0
         folders = exchange()
         rrn._compat.keep_freed_memory()
     found[name] = {"folders": folders, "has": rrn._compat.COMPILED, "values": compute()}

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint as recompute_in_backward
 
 from rrn import engines
+from rrn.engines.plain import SMALL, threads_for
 from rrn.errors import InputError, NotFiniteError, shorten
-from rrn.graphs import Aggregate, EdgeList, Graph
+from rrn.graphs import Aggregate, EdgeList, Graph, NeighbourTable, from_pyg
 from rrn.inference.attempts import NOISE, Callback, run_attempts
 from rrn.inference.convergence import GraphBatch, Settled, StoppingRule, as_rule
 from rrn.inference.result import Result
@@ -67,6 +68,7 @@ class RRN(Resettable):
             "gru", whose recurrent unit reads h.
         readout: r: "node", "graph", "edge", or a custom `Readout`.
         readout_layers: ReLU layers of r; "edge" has at least one.
+        pool: how a graph readout pools the nodes: the paper's ("sum",), "max" or "mean", or several, concatenated.
         dropout: dropout rate of the last ``dropout_layers`` ReLU layers of r.
         aggregate: how messages are aggregated: the paper's ("sum",), "max" or "mean", or several, concatenated.
         message: a custom `Message` instead of the MLP.
@@ -89,6 +91,7 @@ class RRN(Resettable):
         dropout: float = 0.0,
         dropout_layers: int = 1,
         aggregate: tuple[Aggregate, ...] = ("sum",),
+        pool: tuple[Aggregate, ...] = ("sum",),
         message: Message | None = None,
     ) -> None:
         super().__init__()
@@ -119,8 +122,9 @@ class RRN(Resettable):
         else:
             self.update = update
         if isinstance(readout, str):
-            edges = {"edge_features": edge_features} if readout == "edge" else {}
-            self.readout: Readout = READOUTS[readout](hidden, outputs, readout_layers, dropout, dropout_layers, **edges)
+            options: dict[str, dict[str, Any]] = {"edge": {"edge_features": edge_features}, "graph": {"pool": pool}}
+            more = options.get(readout, {})
+            self.readout: Readout = READOUTS[readout](hidden, outputs, readout_layers, dropout, dropout_layers, **more)
         else:
             self.readout = readout
         self.settings: dict[str, Any] = {
@@ -138,6 +142,7 @@ class RRN(Resettable):
             "dropout": dropout,
             "dropout_layers": dropout_layers,
             "aggregate": tuple(aggregate),
+            "pool": tuple(pool),
             **({} if message is None else {"message": message}),
         }
         """The arguments of the constructor, as JSON values; a custom part is {"custom": class name}."""
@@ -159,7 +164,8 @@ class RRN(Resettable):
         """Run ``steps`` steps and return the outputs of every step.
 
         Args:
-            x: node features (nodes, features); or the result of `prepare`, which includes the next three arguments.
+            x: node features (nodes, features). A ``Data`` or ``Batch`` of PyTorch Geometric, or the result of
+                `prepare`, includes the next three arguments.
             edge_index: (2, edges), senders in row 0, receivers in row 1; or a `Graph`.
             edge_attr: edge features (edges, edge_features).
             batch: the graph of each node (nodes,), ascending from 0; None for a single graph.
@@ -201,7 +207,10 @@ class RRN(Resettable):
             self._check_state(state, given)
         engine = engines.choose(self, given, state)
         if checkpoint is None:
-            return engine.run(self, given, state, steps)
+            if torch.compiler.is_compiling() or torch.get_num_threads() == 1 or given.x.numel() > SMALL:
+                return engine.run(self, given, state, steps)
+            with threads_for(given.x.numel()):
+                return engine.run(self, given, state, steps)
         parts = []
         for done in range(0, steps, checkpoint):
             some = min(checkpoint, steps - done)
@@ -231,7 +240,14 @@ class RRN(Resettable):
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
     ) -> "Prepared":
-        """Check and encode, once, the inputs that are the same at every step."""
+        """Check and encode, once, the inputs that are the same at every step.
+
+        ``x`` may be a ``Data`` or ``Batch`` of PyTorch Geometric, here and in all other methods.
+        """
+        if not isinstance(x, Tensor) and (hasattr(x, "edge_index") or hasattr(x, "node_types")):
+            if edge_index is not None or edge_attr is not None or batch is not None:
+                raise InputError("x: a Data includes edge_index, edge_attr and batch; give no others")
+            return self.prepare(**from_pyg(x))
         graph = self._check(x, edge_index, edge_attr, batch)
         edge_term = None
         if edge_attr is not None or type(self.message) not in (MLPMessage, GroupMessage):
@@ -363,6 +379,9 @@ class RRN(Resettable):
         if edge_attr is not None:
             graph.check_edge_attr(edge_attr, self.edge_features)
             self._check_dtype("edge_attr", edge_attr)
+        needs_batch = isinstance(graph, EdgeList | NeighbourTable) and isinstance(self.readout, GraphReadout)
+        if batch is None and needs_batch and graph.graphs > 1:
+            raise InputError(f"batch: expected the graph of each node, as there are {graph.graphs} graphs; got None")
         if batch is not None and (batch.shape != (nodes,) or batch.dtype != torch.int64):
             raise InputError(f"batch: expected torch.int64 of shape ({nodes},), got {batch.dtype} {tuple(batch.shape)}")
         if not torch.compiler.is_compiling() and x.device.type != "meta":

@@ -131,6 +131,7 @@ def test_subclasses_and_hooks_are_used_on_groups() -> None:
 
 def test_a_readout_that_mixes_nodes_is_not_split_over_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "CHUNK_FLOATS", 8)
+    monkeypatch.setattr("rrn.network.SMALL", 0)
     torch.set_num_threads(2)
     tables = [torch.randint(size, (size, 3)) for size in (2, 4, 3, 2)]
     graph = NeighbourTable.join([(NeighbourTable(table), None) for table in tables])[0]

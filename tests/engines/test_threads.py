@@ -10,9 +10,9 @@ import torch
 from tests.engines.test_engines import FEATURES, everything, network_for
 from torch import Tensor
 
-from rrn import RRN, NeighbourTable, engines
+from rrn import RRN, NeighbourTable, RRNClassifier, engines
 from rrn._compat import COMPILED
-from rrn.engines import threads
+from rrn.engines import plain, threads
 from rrn.nn.updates import State
 
 pytestmark = [
@@ -33,6 +33,7 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     monkeypatch.setattr(threads, "run_graphs", counted)
     monkeypatch.setattr(threads, "CHUNK_FLOATS", 8)
+    monkeypatch.setattr("rrn.network.SMALL", 0)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     yield used
@@ -165,3 +166,33 @@ def test_nested_shares_run_on_one_thread() -> None:
     threads.run_shares(lambda _: seen.append(threads.shares()), 2)
     assert seen == [1, 1]
     assert threads.shares() == 2
+
+
+@pytest.mark.parametrize("nodes", [10, 20_000])
+def test_small_work_runs_on_one_thread(nodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    network, seen = RRN(3, 8, 2), []
+    network.update.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
+    edges = torch.stack([torch.arange(nodes), torch.arange(nodes).roll(1)])
+    network(torch.randn(nodes, 3), edges, steps=2)
+    assert seen == [1 if nodes == 10 else 2] * 2
+    assert torch.get_num_threads() == 2
+    with pytest.raises(ZeroDivisionError), plain.threads_for(1):
+        torch.ones(1).fill_(1 // (torch.get_num_threads() - 1))
+    assert torch.get_num_threads() == 2
+
+
+def test_an_estimator_trains_small_graphs_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    seen = set()
+    step = torch.optim.AdamW.step
+
+    def observed(self: torch.optim.AdamW) -> None:
+        seen.add(torch.get_num_threads())
+        step(self)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", observed)
+    graphs = [(torch.randn(4, 2), torch.tensor([[0, 1], [1, 2]])) for _ in range(4)]
+    RRNClassifier(epochs=1, validation_fraction=0, progress=False).fit(graphs, [0, 1, 0, 1])
+    assert seen == {1}
+    assert torch.get_num_threads() == 2

@@ -460,7 +460,7 @@ BAD_FITS = {
         [[0, 1, 0], [-1, -1, -1]],
         "labels: none is known of the 1 graphs to (validate|train) on",
     ),
-    "dropout of no layer": ({"dropout": 0.5}, [GOOD], [0], "dropout: .*readout_layers=1"),
+    "dropout of no layer": ({"dropout": 0.5}, [GOOD], [[0, 1, 0]], "dropout: .*readout_layers=1"),
     "all dropped": ({"dropout": 1.0}, [GOOD], [0], "dropout: expected from 0 to below 1, got 1.0"),
     "an unknown readout": (
         {"readout": "pair"},

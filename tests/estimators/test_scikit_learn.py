@@ -48,7 +48,7 @@ class TableRegressor(_OnTables, RRNRegressor):
 
 
 def all_checks() -> list[Any]:
-    settings: dict[str, Any] = {"hidden": 8, "steps": 1, "epochs": 10, "lr": 0.05, "weight_decay": 0.0}
+    settings: dict[str, Any] = {"hidden": 8, "steps": 1, "epochs": 20, "lr": 0.03, "weight_decay": 0.0}
     settings |= {"readout": "graph", "validation_fraction": 0, "batch_size": 64}
     found = []
     with warnings.catch_warnings():

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from rrn import RRN, CompleteGraphs, EdgeList, NeighbourTable
-from rrn.graphs import neighbour_edges
+from rrn import RRN, CompleteGraphs, EdgeList, InputError, NeighbourTable
+from rrn.graphs import Aggregate, Graph, Groups, PackedGraphs, neighbour_edges
 from rrn.nn.readouts import EdgeReadout, GraphReadout, NodeReadout
 
 EDGES = EdgeList(torch.tensor([[0], [1]]), 6)
@@ -71,3 +71,54 @@ def test_dropout_is_in_the_last_layers(dropout_layers: int, dropped: list[bool])
     seen.clear()
     readout.eval()(torch.ones(50, 8), EDGES, None)
     assert not any((layer == 0).any() for layer in seen)
+
+
+@pytest.mark.parametrize("layout", ["edges", "table", "complete", "padded", "packed", "groups"])
+@pytest.mark.parametrize("how", ["sum", "mean", "max"])
+def test_a_graph_readout_pools_the_nodes_of_each_graph(layout: str, how: Aggregate) -> None:
+    sizes = [3, 2, 4] if layout in ("edges", "packed", "groups", "padded") else [3, 3, 3]
+    h = torch.randn(sum(sizes), 5)
+    batch = torch.arange(3).repeat_interleave(torch.tensor(sizes))
+    reduced = [getattr(part, {"max": "amax"}.get(how, how))(0) for part in h.split(sizes)]
+    given: torch.Tensor | None = None
+    if layout == "edges":
+        graph: Graph = EdgeList(torch.zeros(2, 0, dtype=torch.long), len(h))
+        given = batch
+    elif layout == "table":
+        graph, given = NeighbourTable.repeat(torch.tensor([[1], [2], [0]]), 3), batch
+    elif layout == "complete":
+        graph = CompleteGraphs(3, 3)
+    elif layout == "padded":
+        mask = torch.arange(4) < torch.tensor(sizes)[:, None]
+        graph = CompleteGraphs(3, 4, mask)
+        h = torch.full((12, 5), 9.0).index_copy(0, mask.flatten().nonzero()[:, 0], h)
+    elif layout == "packed":
+        graph = PackedGraphs(torch.tensor(sizes))
+    else:
+        graph = Groups(torch.zeros(len(h), 1, dtype=torch.long), [1], torch.tensor(sizes).cumsum(0))
+    torch.testing.assert_close(graph.pool_nodes(h, given, how), torch.stack(reduced))
+
+
+def test_several_ways_of_pooling_are_concatenated() -> None:
+    readout = GraphReadout(4, 2, pool=("max", "sum"))
+    h, graph = torch.randn(6, 4), EdgeList(torch.zeros(2, 0, dtype=torch.long), 6)
+    expected = readout.mlp(torch.cat([h.amax(0), h.sum(0)])[None])
+    torch.testing.assert_close(readout(h, graph, None), expected)
+    for pool in ((), "sum", ("median",), ("sum",) * 4):
+        with pytest.raises(InputError, match="pool: expected a tuple"):
+            GraphReadout(4, 2, pool=pool)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("join", ["repeat", "join tables", "join edges"])
+def test_a_graph_readout_on_several_graphs_needs_their_numbers(join: str) -> None:
+    table = torch.tensor([[1], [0]])
+    if join == "repeat":
+        graph: Graph = NeighbourTable.repeat(table, 2)
+    elif join == "join tables":
+        graph, _ = NeighbourTable.join([(NeighbourTable(table), None)] * 2)
+    else:
+        graph, _ = EdgeList.join([(EdgeList(torch.tensor([[0, 1], [1, 0]]), 2), None)] * 2)
+    network, x = RRN(3, 4, 2, readout="graph"), torch.randn(4, 3)
+    with pytest.raises(InputError, match="batch: expected the graph of each node, as there are 2 graphs"):
+        network(x, graph, steps=1)
+    assert network(x, graph, batch=torch.tensor([0, 0, 1, 1]), steps=1).shape == (1, 2, 2)

@@ -74,7 +74,8 @@ class Options:
     max_steps: Steps = 128
     """Message-passing steps of one attempt."""
     attempts: Annotated[int, Range(least=1, most=10_000)] | None = None
-    """Attempts per puzzle; all but the first add noise. Unset: 9, of a declared problem 8."""
+    """Attempts per puzzle; all but the first add noise. Unset: 9 by each network, then up to 64 longer ones, at most
+    some minutes; of a declared problem 8."""
     seed: Seed = 0
     """Seed of the noise."""
     weights: str = "sudoku"
@@ -231,10 +232,22 @@ def _solve(network: "nn.Module", puzzles: list[np.ndarray], options: Options, re
             seed=options.seed,
             record=record,
             fallback=partial(_load, STRONGEST, options.device) if options.weights == Options.weights else None,
+            think_longer=_say_longer if (options.attempts, options.max_steps) == (None, Options.max_steps) else None,
         )
         for cells, some in itertools.groupby(puzzles, key=len)
     ]
     return parts[0] if len(parts) == 1 else Result.concatenate([_with_rows(part) for part in parts])
+
+
+def _say_longer(puzzles: int, number: int) -> None:
+    from rrn.tasks.sudoku.predict import LONGER_ATTEMPTS, LONGER_ROUNDS, LONGER_STEPS
+
+    print(
+        f"rrn: thinking longer about {counted(puzzles, 'puzzle')}: {LONGER_ATTEMPTS} attempts of {LONGER_STEPS} steps "
+        f"by {STRONGEST}, round {number} of {LONGER_ROUNDS}; --attempts K sets a limit",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _with_rows(result: "Result") -> "Result":
@@ -295,7 +308,10 @@ def verdict(result: "Result", max_steps: int) -> Text:
     wrong = int(wrong_cells(result.details["puzzles"], result.answers).sum())
     tried = f": {counted(result.attempts, 'attempt')} of {counted(max_steps, 'step')}; "
     tried += f"confidence {result.confidence:.1%}\n"
-    return Text.assemble((result.status, WRONG), tried, f"the {wrong} cells marked ! break a rule; {result.message}")
+    said = f"the {wrong} cells marked ! break a rule; {result.message}\n"
+    harder = f"--weights {STRONGEST} --max-steps {16 * max_steps} --attempts 100"
+    puzzle = grid_to_line(result.details["puzzles"])
+    return Text.assemble((result.status, WRONG), tried, said, f"to try harder: rrn solve {puzzle} {harder}")
 
 
 def _draw(options: Options, result: "Result") -> None:

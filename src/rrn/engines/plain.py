@@ -21,6 +21,8 @@ _TORCH = torch_api()
 _PLAIN_TENSORS = (Tensor, nn.Parameter)
 _DTYPES = (torch.float32, torch.float64)
 """Compiled code supports neither bfloat16 nor, everywhere, float16."""
+SMALL = 1 << 17
+"""Numbers in the hidden states below which a step is small work: threads would wait longer than they compute."""
 _LAYERS = (MLP, Linear, Product, _Reader, nn.Linear, nn.ModuleList, nn.Dropout, nn.GRUCell, nn.LayerNorm)
 
 
@@ -88,6 +90,23 @@ def only(name: str) -> Iterator[None]:
         yield
     finally:
         _only.reset(before)
+
+
+@contextmanager
+def threads_for(floats: int) -> Iterator[None]:
+    """In this context torch computes on one thread if the hidden states have few numbers, else on as many as before.
+
+    Where other programs use the cores, two threads that wait for each other take many times as long as one.
+    """
+    before = torch.get_num_threads()
+    if before == 1 or floats > SMALL:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def is_unmodified(module: nn.Module, *types: type) -> bool:

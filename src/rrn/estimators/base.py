@@ -7,7 +7,6 @@
 scikit-learn itself is not needed; where it is installed, ``clone``, ``cross_val_score`` and ``GridSearchCV`` work.
 """
 
-import hashlib
 import json
 import math
 import sys
@@ -19,17 +18,20 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import rrn
+from rrn.engines.plain import threads_for
 from rrn.errors import InputError, blaming, shorten
+from rrn.estimators.objective import GraphObjective, from_json, to_json
 from rrn.estimators.samples import (
     LabelLevel,
     Sample,
-    any_known,
     as_arrays,
+    as_list,
     infer_level,
     join,
+    labels_of,
     read_samples,
     read_weights,
     reshape_labels,
@@ -38,8 +40,8 @@ from rrn.estimators.samples import (
 from rrn.graphs import Aggregate
 from rrn.io.files import read_bytes, write_json
 from rrn.network import RRN, Prepared
-from rrn.nn.losses import every_step, known, last_step
-from rrn.training.loop import Loop, Objective, learning_rate
+from rrn.nn.losses import any_known, known
+from rrn.training.loop import Loop, learning_rate
 
 FILE = "estimator.json"
 MOST_BYTES = 64 << 20
@@ -58,7 +60,8 @@ class _Estimator(ABC):
     update: Literal["lstm", "gru", "mlp"] = "lstm"
     aggregate: tuple[Aggregate, ...] = ("sum",)
     readout: Literal["auto", "node", "graph", "edge"] = "auto"
-    readout_layers: int = 0
+    readout_layers: int | None = None
+    pool: tuple[Aggregate, ...] = ("sum", "mean", "max")
     dropout: float = 0.0
     loss: Literal["every", "last"] = "every"
     lr: float = 3e-3
@@ -133,12 +136,13 @@ class _Estimator(ABC):
     def fit(
         self,
         graphs: Sequence[Any],
-        labels: Sequence[Any],
+        labels: Sequence[Any] | None = None,
         sample_weight: Sequence[Any] | None = None,
         *,
         checkpoint: str | Path | None = None,
     ) -> Self:
-        """Train on graphs and their labels.
+        """Train on graphs and their labels; without ``labels``, on the ``y`` of a list, ``Batch`` or ``DataLoader`` of
+        PyTorch Geometric.
 
         ``sample_weight`` is one number per graph, or one array per graph with a number per label. With ``warm_start``
         training continues with the present network, otherwise it starts with a new one. ``checkpoint`` is a folder for
@@ -147,9 +151,11 @@ class _Estimator(ABC):
         self._check_settings()
         if checkpoint is not None and self.random_state is None:
             raise InputError("checkpoint: expected an integer random_state, so that training can resume; got None")
+        graphs = as_list(graphs)
         samples = self._read(graphs)
         if not samples:
             raise InputError("graphs: expected at least one, got none")
+        labels = labels_of(graphs) if labels is None else labels
         arrays = as_arrays(labels, samples)
         continues = self.warm_start and hasattr(self, "network_")
         if not continues:
@@ -157,7 +163,7 @@ class _Estimator(ABC):
             self.readout_: LabelLevel = inferred if self.readout == "auto" else self.readout
             self.types_ = samples[0].types
             self.history_: list[dict[str, float]] = []
-        if self.dropout and self.readout_ != "edge" and not self.readout_layers:
+        if self.dropout and self.readout_ != "edge" and not self._readout_layers():
             raise InputError("dropout: it is in the ReLU layers of the readout; add one with readout_layers=1")
         weights = read_weights(sample_weight, samples, self.readout_)
         targets = self._encode_labels(samples, arrays, weights)
@@ -173,18 +179,19 @@ class _Estimator(ABC):
             elif network.settings != self.network_.settings:
                 changed = [f"{k}={v}" for k, v in network.settings.items() if v != self.network_.settings[k]]
                 raise InputError(f"warm_start: the network was not made for {', '.join(changed)}; fit a new one")
-            objective = _GraphObjective(self, samples, targets, weights, training, validation, seed)
+            objective = GraphObjective(self, samples, targets, weights, training, validation, seed)
             self._train(objective, None if checkpoint is None else Path(checkpoint))
         self.network_.eval()
         return self
 
-    def _train(self, objective: "_GraphObjective", folder: Path | None) -> None:
+    def _train(self, objective: GraphObjective, folder: Path | None) -> None:
         callbacks = []
         if self.progress and sys.stderr is not None and sys.stderr.isatty():
             from rrn.training.display import Display
 
             callbacks = [Display("training", self.batch_size)]
-        Loop(
+        largest = sorted((len(sample.x) for sample in objective.samples), reverse=True)[: self.batch_size]
+        loop = Loop(
             network=self.network_,
             objective=objective,
             optimizer=torch.optim.AdamW(self.network_.parameters(), lr=self.lr, weight_decay=self.weight_decay),
@@ -200,7 +207,9 @@ class _Estimator(ABC):
             folder_flag="checkpoint folder",
             remedy=f"Use a lower lr (now {self.lr:g}), or scale the features to a spread of about 1.",
             callbacks=callbacks,
-        ).fit()
+        )
+        with threads_for(sum(largest) * self.hidden):
+            loop.fit()
 
     def _new_network(self, sample: Sample) -> RRN:
         features, edge_features = widths(sample)
@@ -213,9 +222,13 @@ class _Estimator(ABC):
             update=self.update,
             aggregate=self.aggregate,
             readout=self.readout_,
-            readout_layers=self.readout_layers,
+            readout_layers=self._readout_layers(),
+            pool=self.pool,
             dropout=self.dropout,
         )
+
+    def _readout_layers(self) -> int:
+        return int(self.readout_ == "graph") if self.readout_layers is None else self.readout_layers
 
     def _target_weights(self, targets: list[Tensor]) -> list[Tensor]:
         """The weight of each target by its class."""
@@ -284,15 +297,17 @@ class _Estimator(ABC):
         return self.network_
 
     def _for_score(
-        self, graphs: Sequence[Any], labels: Sequence[Any], sample_weight: Sequence[Any] | None, width: tuple[int, ...]
+        self,
+        graphs: Sequence[Any],
+        labels: Sequence[Any] | None,
+        sample_weight: Sequence[Any] | None,
+        width: tuple[int, ...],
     ) -> tuple[np.ndarray, np.ndarray]:
         """All labels and their weights, (labels, *width) and (labels,)."""
         samples = self._read(graphs)
+        labels = labels_of(graphs) if labels is None else labels
         arrays = as_arrays(labels, samples)
-        every = [
-            reshape_labels(array, sample, self.readout_, width, number)
-            for number, (array, sample) in enumerate(zip(arrays, samples, strict=True))
-        ]
+        every = reshape_labels(arrays, samples, self.readout_, width)
         return np.concatenate(every), torch.cat(read_weights(sample_weight, samples, self.readout_)).numpy()
 
     # Files.
@@ -306,7 +321,7 @@ class _Estimator(ABC):
         about = {
             "rrn": rrn.__version__,
             "estimator": type(self).__name__,
-            "parameters": {name: _to_json(value) for name, value in self.get_params().items()},
+            "parameters": {name: to_json(value) for name, value in self.get_params().items()},
             "readout": self.readout_,
             "types": self.types_,
             "history": self.history_,
@@ -321,14 +336,14 @@ class _Estimator(ABC):
         path = Path(folder) / FILE
         with blaming(f"{path}: not an estimator that was saved"):
             about = json.loads(read_bytes(path, MOST_BYTES))
-            kind, saved = about["estimator"], {name: _from_json(value) for name, value in about["parameters"].items()}
+            kind, saved = about["estimator"], {name: from_json(value) for name, value in about["parameters"].items()}
             if kind != cls.__name__:
                 held = shorten(kind)
                 raise InputError(f"{folder}: holds {held}, not {cls.__name__}; load it with {held}.load")
             estimator = cls(**saved).set_params(**params)
             estimator._check_settings()
             estimator.readout_, estimator.history_ = about["readout"], about["history"]
-            estimator.types_ = tuple(_from_json(kind) for kind in about["types"])
+            estimator.types_ = tuple(from_json(kind) for kind in about["types"])
             estimator._restore(about["fitted"])
             estimator.network_ = RRN.from_pretrained(Path(folder).absolute()).to(estimator.device)
         return estimator
@@ -336,7 +351,7 @@ class _Estimator(ABC):
     # Input.
 
     def _read(self, graphs: Sequence[Any]) -> list[Sample]:
-        return read_samples(graphs, self.node_attribute, self.edge_attribute, type(self).__name__)
+        return read_samples(as_list(graphs), self.node_attribute, self.edge_attribute, type(self).__name__)
 
     def _check_settings(self) -> None:
         for name in ("hidden", "steps", "message_layers", "batch_size", "epochs", "patience"):
@@ -355,96 +370,3 @@ class _Estimator(ABC):
                 *others, last = (repr(value) for value in values)
                 found = shorten(repr(getattr(self, name)))
                 raise InputError(f"{name}: expected {', '.join(others)} or {last}, got {found}")
-
-
-class _GraphObjective(Objective):
-    """The loss of an estimator on batches of graphs, shuffled in every epoch; validates once per epoch."""
-
-    def __init__(
-        self,
-        estimator: _Estimator,
-        samples: list[Sample],
-        targets: list[Tensor],
-        weights: list[Tensor],
-        training: np.ndarray,
-        validation: list[int],
-        seed: int,
-    ) -> None:
-        self.estimator, self.samples, self.targets, self.weights = estimator, samples, targets, weights
-        self.training, self.validation, self.seed = training, validation, seed
-        self.updates_per_epoch = math.ceil(len(training) / estimator.batch_size)
-        self.rng, self.epoch, self.order = np.random.default_rng([seed, 1]), -1, training
-        self.losses: list[float] = []
-
-    def loss(self, update: int, progress: float) -> Tensor:
-        epoch, batch = divmod(update, self.updates_per_epoch)
-        while self.epoch < epoch:  # more than once only when a run resumes
-            self.order, self.epoch = self.rng.permutation(self.training), self.epoch + 1
-        first = batch * self.estimator.batch_size
-        rows = self.order[first : first + self.estimator.batch_size].tolist()
-        return self._loss(self._outputs(rows), rows)
-
-    def after_update(self, loss: float) -> dict[str, float]:
-        self.losses.append(loss)
-        return {}
-
-    def validate(self, network: nn.Module) -> dict[str, float]:
-        figures = {"loss": float(np.mean(self.losses))}
-        self.losses = []
-        if self.validation:
-            figures |= self._validate()
-        self.estimator.history_.append(figures)
-        return figures | {"score": -figures["validation_loss"]} if self.validation else figures
-
-    def _validate(self) -> dict[str, float]:
-        total, count, outputs = 0.0, 0, []
-        for low in range(0, len(self.validation), self.estimator.batch_size):
-            rows = self.validation[low : low + self.estimator.batch_size]
-            outputs.append(self._outputs(rows))
-            known_here = sum(int(known(self.targets[row]).sum()) for row in rows)
-            total += self._loss(outputs[-1], rows).item() * known_here
-            count += known_here
-        last = torch.cat([each[-1].cpu() for each in outputs])
-        figures = self.estimator._validation_figures(last, torch.cat([self.targets[row] for row in self.validation]))
-        return {"validation_loss": total / count, **figures}
-
-    def _outputs(self, rows: list[int]) -> Tensor:
-        return self.estimator._outputs([self.samples[row] for row in rows], self.estimator.steps)
-
-    def _loss(self, outputs: Tensor, rows: list[int]) -> Tensor:
-        """The weighted losses over the *number* of labels, so that weights also count between batches."""
-        device = outputs.device
-        expected, weights = (torch.cat([of[row] for row in rows]).to(device) for of in (self.targets, self.weights))
-        counts = any_known(expected)
-        mean_weight = weights[counts].mean() if counts.any() else 1.0
-        loss = every_step if self.estimator.loss == "every" else last_step
-        return loss(outputs, expected, weights=weights, criterion=self.estimator._criterion) * mean_weight
-
-    def settings(self) -> dict[str, Any]:
-        """The parameters and a checksum of the data: a run resumes only with the same."""
-        checksum = hashlib.sha256()
-        for parts in (*self.samples, self.targets, self.weights):
-            for part in parts:
-                checksum.update(part.numpy().tobytes() if isinstance(part, Tensor) else repr(part).encode())
-        parameters = {name: _to_json(value) for name, value in self.estimator.get_params().items()}
-        return parameters | {"random_state": self.seed, "data": checksum.hexdigest()[:16]}
-
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        return {}, {"history": self.estimator.history_, "losses": self.losses}
-
-    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        self.estimator.history_, self.losses = facts["history"], facts["losses"]
-
-
-def _to_json(value: Any) -> Any:
-    """Parameters as JSON. A dictionary becomes pairs, as its keys need not be strings."""
-    if isinstance(value, dict):
-        return {"pairs": [[_to_json(name), _to_json(each)] for name, each in value.items()]}
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _from_json(value: Any) -> Any:
-    """Parameters from JSON, which has no tuples."""
-    if isinstance(value, dict):
-        return {_from_json(name): _from_json(each) for name, each in value["pairs"]}
-    return tuple(value) if isinstance(value, list) else value

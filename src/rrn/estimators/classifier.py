@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rrn.errors import InputError
 from rrn.estimators.base import _Estimator
-from rrn.estimators.samples import Sample, reshape_labels
+from rrn.estimators.samples import Sample, as_list, reshape_labels
 from rrn.nn.losses import IGNORE, cross_entropy, known
 
 
@@ -20,7 +20,8 @@ class RRNClassifier(_Estimator):
     """Classifies the nodes of graphs, their edges, or whole graphs, with a recurrent relational network.
 
     A *graph* is ``(x, edge_index)`` or ``(x, edge_index, edge_attr)`` of arrays or tensors (shapes: `RRN.forward`), a
-    networkx graph, or a PyTorch Geometric ``Data`` or ``HeteroData``. *Labels* are one array per graph, with one label
+    networkx graph, or a PyTorch Geometric ``Data`` or ``HeteroData``; all of them may be a list, a ``Batch`` or a
+    ``DataLoader``. *Labels* are one array per graph, with one label
     per node (or per edge, with ``readout="edge"``), or one label per graph. Labels may be integers, strings or
     booleans. -100 means "not known", for nodes and edges -1 too: such a label is neither trained on nor scored. An
     undirected networkx graph has one label per edge, in the order of ``graph.edges``.
@@ -33,7 +34,8 @@ class RRNClassifier(_Estimator):
         update: the node function: "lstm", "gru" or "mlp".
         aggregate: how messages are aggregated: ("sum",), ("max",), ("mean",), or several, concatenated.
         readout: whether labels are of a "node", "graph" or "edge"; "auto": node or graph, by the shapes of labels.
-        readout_layers: ReLU layers of the readout; with "edge" at least one.
+        readout_layers: ReLU layers of the readout; None: one for labels of graphs and edges, none for those of nodes.
+        pool: how nodes are pooled for labels of graphs: some of "sum", "mean" and "max", concatenated.
         dropout: share of units dropped in the last of them.
         loss: the steps that have a loss, "every" or "last".
         lr: learning rate at the start; it falls to 0 along a cosine.
@@ -88,8 +90,11 @@ class RRNClassifier(_Estimator):
         """The most probable labels: an array (graphs,), or a list of arrays (labels,), one per graph."""
         return self._by_graph([self.classes_[each.argmax(-1)] for each in self._predict_outputs(graphs)])
 
-    def score(self, graphs: Sequence[Any], labels: Sequence[Any], sample_weight: Sequence[Any] | None = None) -> float:
+    def score(
+        self, graphs: Sequence[Any], labels: Sequence[Any] | None = None, sample_weight: Sequence[Any] | None = None
+    ) -> float:
         """The accuracy on all known labels."""
+        graphs = as_list(graphs)
         predicted = self.predict(graphs)
         expected, weights = self._for_score(graphs, labels, sample_weight, ())
         right = expected == (predicted if self.readout_ == "graph" else np.concatenate(predicted))
@@ -101,14 +106,13 @@ class RRNClassifier(_Estimator):
         return ~np.isin(labels, unknown) if np.issubdtype(labels.dtype, np.integer) else np.ones(labels.shape, bool)
 
     def _encode_labels(self, samples: list[Sample], arrays: list[np.ndarray], weights: list[Tensor]) -> list[Tensor]:
-        labels = []
-        for number, (array, sample) in enumerate(zip(arrays, samples, strict=True)):
+        for number, array in enumerate(arrays):
             if array.dtype.kind in "fc":
                 raise InputError(
                     f"labels of graph {number}: expected classes (integers, strings or booleans), got {array.dtype}; "
                     "for numbers use RRNRegressor"
                 )
-            labels.append(reshape_labels(array, sample, self.readout_, (), number))
+        labels = reshape_labels(arrays, samples, self.readout_, ())
         every = np.concatenate(labels)
         try:
             classes = np.unique(every[self._known(every)])

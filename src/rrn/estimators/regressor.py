@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rrn.errors import InputError
 from rrn.estimators.base import _Estimator
-from rrn.estimators.samples import Sample, reshape_labels
+from rrn.estimators.samples import Sample, as_list, reshape_labels
 from rrn.nn.losses import squared_error
 
 
@@ -55,8 +55,11 @@ class RRNRegressor(_Estimator):
         outputs = [each * self.spread_ + self.mean_ for each in self._predict_outputs(graphs)]
         return self._by_graph([each.reshape(len(each), *self.shape_) for each in outputs])
 
-    def score(self, graphs: Sequence[Any], labels: Sequence[Any], sample_weight: Sequence[Any] | None = None) -> float:
+    def score(
+        self, graphs: Sequence[Any], labels: Sequence[Any] | None = None, sample_weight: Sequence[Any] | None = None
+    ) -> float:
         """R² over all known labels, averaged over several numbers: 1 is perfect, 0 equals predicting the mean."""
+        graphs = as_list(graphs)
         predicted = self.predict(graphs)
         expected, weights = self._for_score(graphs, labels, sample_weight, self.shape_)
         found = predicted if self.readout_ == "graph" else np.concatenate(predicted)
@@ -67,13 +70,13 @@ class RRNRegressor(_Estimator):
         if not continues:
             own = arrays[0].shape if self.readout_ == "graph" else arrays[0].shape[1:]
             self.shape_ = () if own == (1,) and self.readout_ == "graph" else own[-1:]
-        labels = []
-        for number, (array, sample) in enumerate(zip(arrays, samples, strict=True)):
+        for number, array in enumerate(arrays):
             if array.dtype.kind not in "fiub":
                 raise InputError(f"labels of graph {number}: expected numbers, got {array.dtype}")
             if np.isinf(array).any():
                 raise InputError(f"labels of graph {number}: expected finite numbers, or NaN for unknown ones")
-            labels.append(reshape_labels(array.astype(float), sample, self.readout_, self.shape_, number))
+        floats = [array.astype(float) for array in arrays]
+        labels = reshape_labels(floats, samples, self.readout_, self.shape_)
         if not continues:
             every = np.concatenate(labels).reshape(-1, self._width())
             self.mean_, self.spread_ = _mean_and_spread(every, torch.cat(weights).numpy())

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from rrn.errors import InputError
 from rrn.graphs import EdgeList, from_networkx, from_pyg
-from rrn.nn.losses import known
 
 LabelLevel = Literal["node", "graph", "edge"]
 
@@ -89,6 +88,24 @@ def read_samples(
         if widths(samples[-1]) != widths(samples[0]):
             raise InputError(f"graph {number}: has other numbers of node or edge features than graph 0")
     return samples
+
+
+def as_list(graphs: Any) -> Sequence[Any]:
+    """The single graphs of a list, or of a ``Batch`` or ``DataLoader`` of PyTorch Geometric, in one pass."""
+    if hasattr(graphs, "to_data_list"):
+        return graphs.to_data_list()
+    if hasattr(graphs, "__getitem__") or not hasattr(graphs, "__iter__"):
+        return graphs
+    return [graph for part in graphs for graph in (part.to_data_list() if hasattr(part, "to_data_list") else [part])]
+
+
+def labels_of(graphs: Sequence[Any]) -> list[Any]:
+    """The ``y`` of every graph."""
+    labels = [getattr(graph, "y", None) for graph in graphs]
+    missing = next((number for number, label in enumerate(labels) if label is None), None)
+    if missing is not None:
+        raise InputError(f"labels: graph {missing} has no y; give labels, one entry per graph")
+    return labels
 
 
 def widths(sample: Sample) -> tuple[int, int]:
@@ -189,14 +206,18 @@ def infer_level(arrays: Sequence[np.ndarray], samples: Sequence[Sample], several
 
 
 def reshape_labels(
-    array: np.ndarray, sample: Sample, level: LabelLevel, width: tuple[int, ...], number: int
-) -> np.ndarray:
-    """Labels of a sample as (labels, *width)."""
-    expected = (sample.count_labels(level), *width)
-    if array.shape == expected or (level == "graph" and array.size == int(np.prod(expected))):
-        return array.reshape(expected)
-    remedy = "; for labels of edges: readout='edge'" if array.shape[:1] == (sample.count_labels("edge"),) else ""
-    raise InputError(f"labels of graph {number}: expected shape {expected}, got {array.shape}{remedy}")
+    arrays: Sequence[np.ndarray], samples: Sequence[Sample], level: LabelLevel, width: tuple[int, ...]
+) -> list[np.ndarray]:
+    """Labels of every sample as (labels, *width)."""
+    reshaped = []
+    for number, (array, sample) in enumerate(zip(arrays, samples, strict=True)):
+        expected = (sample.count_labels(level), *width)
+        if array.shape != expected and not (level == "graph" and array.size == int(np.prod(expected))):
+            edges = array.shape[:1] == (sample.count_labels("edge"),)
+            remedy = "; for labels of edges: readout='edge'" if edges else ""
+            raise InputError(f"labels of graph {number}: expected shape {expected}, got {array.shape}{remedy}")
+        reshaped.append(array.reshape(expected))
+    return reshaped
 
 
 def read_weights(weights: Sequence[Any] | None, samples: Sequence[Sample], level: LabelLevel) -> list[Tensor]:
@@ -223,8 +244,3 @@ def _one_each(values: Any, samples: Sequence[Sample], name: str) -> Sequence[Any
     if len(values) != len(samples):
         raise InputError(f"{name}: expected one entry per graph, so {len(samples)}, got {len(values)}")
     return values
-
-
-def any_known(targets: Tensor) -> Tensor:
-    """Which labels have at least one known number: (labels,)."""
-    return known(targets).reshape(len(targets), -1).any(1)

@@ -36,6 +36,8 @@ class Graph(ABC):
 
     num_nodes: int
     edge_shape: tuple[int, ...]
+    graphs = 1
+    """The number of graphs, where the layout knows it."""
 
     @abstractmethod
     def pair(self, source: Tensor, target: Tensor) -> Tensor:
@@ -90,6 +92,16 @@ class Graph(ABC):
         graphs = torch.sym_int(batch[-1].item()) + 1  # int() would be a constant to torch.export
         total = h.new_zeros(graphs, h.shape[-1])
         return total.index_add(0, batch, h)
+
+    def pool_nodes(self, h: Tensor, batch: Tensor | None, how: Aggregate) -> Tensor:
+        """The sum, mean or maximum over the nodes of every graph: (nodes, width) → (graphs, width)."""
+        if how != "max":
+            total = self.sum_nodes(h, batch)
+            return total if how == "sum" else total / self.sum_nodes(torch.ones_like(h[:, :1]), batch).clamp(min=1)
+        graph_of_node = self.graph_of_node(batch)
+        index = graph_of_node[:, None].expand_as(h)
+        graphs = torch.sym_int(graph_of_node[-1].item()) + 1
+        return h.new_zeros(graphs, h.shape[-1]).scatter_reduce(0, index, h, "amax", include_self=False)
 
     def check_edge_attr(self, edge_attr: Tensor, features: int) -> None:
         """Raise an `InputError` unless the shape is ``edge_shape + (features,)``, up to shared dimensions."""

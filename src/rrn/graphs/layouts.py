@@ -67,7 +67,9 @@ class EdgeList(Graph):
     @classmethod
     def join(cls, parts: "Sequence[Part]") -> "tuple[EdgeList, Tensor | None]":
         edges = [torch.stack([graph.source, graph.target]) + offset for graph, offset in with_offsets(parts)]
-        return cls(torch.cat(edges, dim=1), sum(graph.num_nodes for graph, _ in parts)), joined_edge_attr(parts)
+        joined = cls(torch.cat(edges, dim=1), sum(graph.num_nodes for graph, _ in parts))
+        joined.graphs = sum(graph.graphs for graph, _ in parts)
+        return joined, joined_edge_attr(parts)
 
     def in_degree(self) -> Tensor:
         ones = torch.ones(self.edge_shape[0], 1, device=self.target.device)
@@ -94,7 +96,9 @@ class NeighbourTable(Graph):
     def repeat(cls, table: Tensor, graphs: int) -> "NeighbourTable":
         """The table of ``graphs`` copies of one graph; the nodes of a copy are adjacent."""
         offsets = torch.arange(graphs, device=table.device)[:, None, None] * len(table)
-        return cls((table[None] + offsets).flatten(0, 1))
+        repeated = cls((table[None] + offsets).flatten(0, 1))
+        repeated.graphs = graphs
+        return repeated
 
     def parts(self, count: int) -> "list[NeighbourTable]":
         """At most ``count`` parts of similar size, each of adjacent nodes, without edges between parts; cached."""
@@ -136,7 +140,9 @@ class NeighbourTable(Graph):
 
     @classmethod
     def join(cls, parts: "Sequence[Part]") -> "tuple[NeighbourTable, Tensor | None]":
-        return cls(torch.cat([graph.table + offset for graph, offset in with_offsets(parts)])), joined_edge_attr(parts)
+        joined = cls(torch.cat([graph.table + offset for graph, offset in with_offsets(parts)]))
+        joined.graphs = sum(graph.graphs for graph, _ in parts)
+        return joined, joined_edge_attr(parts)
 
     def in_degree(self) -> Tensor:
         return torch.full((self.num_nodes, 1), float(self.edge_shape[1]), device=self.table.device)
@@ -224,6 +230,11 @@ class CompleteGraphs(Graph):
     def sum_nodes(self, h: Tensor, batch: Tensor | None) -> Tensor:
         h = h.view(self.graphs, self.size, -1)
         return h.sum(1) if self.mask is None else (h * self.mask[..., None].to(h.dtype)).sum(1)
+
+    def pool_nodes(self, h: Tensor, batch: Tensor | None, how: Aggregate) -> Tensor:
+        if how == "max" and self.mask is not None:
+            h = h.masked_fill(~self.mask.view(-1, 1), torch.finfo(h.dtype).min)
+        return super().pool_nodes(h, batch, how)
 
 
 class PackedGraphs(Graph):

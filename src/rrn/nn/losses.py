@@ -43,6 +43,11 @@ def known(targets: Tensor, ignore_index: int = IGNORE) -> Tensor:
     return ~targets.isnan() if targets.is_floating_point() else targets != ignore_index
 
 
+def any_known(targets: Tensor) -> Tensor:
+    """Which labels have at least one known number: (labels,)."""
+    return known(targets).reshape(len(targets), -1).any(1)
+
+
 def step_losses(
     outputs: Tensor,
     targets: Tensor,

@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from rrn.graphs import Graph
+from rrn.errors import InputError, shorten
+from rrn.graphs import Aggregate, Graph
 from rrn.nn.layers import MLP, Resettable
 
 
@@ -72,11 +73,32 @@ class NodeReadout(_MLPReadout):
         return self.mlp(h)
 
 
-class GraphReadout(_MLPReadout):
-    """o = r(Σ_i h_i): (graphs, outputs)."""
+class GraphReadout(Readout):
+    """o = r(Σ_i h_i): (graphs, outputs).
+
+    ``pool`` names how the nodes are pooled: the paper's ("sum",), "mean" or "max", or several, concatenated.
+    """
+
+    def __init__(
+        self,
+        hidden: int,
+        outputs: int,
+        layers: int = 0,
+        dropout: float = 0.0,
+        dropout_layers: int = 1,
+        pool: Sequence[Aggregate] = ("sum",),
+    ) -> None:
+        super().__init__()
+        if isinstance(pool, str) or not pool or not set(pool) <= set(get_args(Aggregate)) or len(pool) > 3:
+            raise InputError(f"pool: expected a tuple of 'sum', 'mean' or 'max', got {shorten(repr(pool))}")
+        self.pool = tuple(pool)
+        width = hidden * len(self.pool)
+        self.mlp = MLP(width, hidden, outputs, layers, dropout=dropout, dropout_layers=dropout_layers)
 
     def forward(self, h: Tensor, graph: Graph, batch: Tensor | None) -> Tensor:
-        return self.mlp(graph.sum_nodes(h, batch))
+        if self.pool == ("sum",):
+            return self.mlp(graph.sum_nodes(h, batch))
+        return self.mlp(torch.cat([graph.pool_nodes(h, batch, how) for how in self.pool], dim=-1))
 
 
 class EdgeReadout(Readout):

@@ -366,6 +366,25 @@ def test_the_fallback_is_not_loaded_if_nothing_is_left(twenty: Puzzles) -> None:
     assert found.status == [Status.SOLVED, Status.IMPOSSIBLE, Status.ALREADY_SOLVED]
 
 
+def test_the_fallback_thinks_longer_about_what_is_left(twenty: Puzzles) -> None:
+    """Solved by the fallback in its usual steps, only in more of them, and an ambiguous puzzle, which gets no more."""
+    puzzles, solutions = twenty[0][:4].copy(), twenty[1][:4]
+    puzzles[3] = 0
+    strong, calls = Oracle(puzzles, solutions, np.array([1, 3, 40, 999])), list[tuple[int, int]]()
+    found = solve(
+        puzzles,
+        network=Oracle(puzzles, solutions, np.array([1, 99, 99, 99])),
+        fallback=lambda: strong,
+        think_longer=lambda left, number: calls.append((left, number)),
+        max_steps=4,
+        attempts=2,
+    )
+    assert found.status == [Status.SOLVED] * 3 + [Status.AMBIGUOUS]
+    assert found.attempts.tolist() == [1, 2 + 1, 2 + 2 + 1, 2 + 2]
+    assert found.steps[2] == 40
+    assert calls == [(1, 1)]
+
+
 def test_progress_counts_full_grids_and_puzzles_of_the_fallback_once(twenty: Puzzles) -> None:
     puzzles, solutions = twenty[0][:4].copy(), twenty[1][:4]
     puzzles[0] = solutions[0]

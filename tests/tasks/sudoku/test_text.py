@@ -152,3 +152,35 @@ def test_a_puzzle_is_known_as_soon_as_its_line_is_read() -> None:
 def test_cells_of_one_text() -> None:
     for write in (text, lambda cells: "\n".join(barred(cells, "_")), lambda cells: text(cells, "-")):  # type: Callable[[int], str]
         assert cells_of(write(81)) == text(81, "0")
+
+
+@SIZES
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("blank", ["", " ", "0"])
+def test_tables_of_spreadsheets(cells: int, separator: str, blank: str) -> None:
+    """A cell per column, numbers for digits beyond 9, nothing in an empty cell; two grids with a blank line between."""
+    size = round(cells**0.5)
+    both = list(PUZZLES[cells][0][:2])
+    lines = []
+    for grid in both:
+        for row in grid.reshape(size, size):
+            lines.append(separator.join(str(digit) if digit else blank for digit in row) + "\r\n")
+        lines.append("\r\n")
+    assert [entry.puzzle for entry in entries(lines)] == [grid_to_line(grid).replace(".", "0") for grid in both]
+
+
+def test_a_whole_puzzle_in_one_row_of_a_table() -> None:
+    line = ",".join("" if cell == "." else cell for cell in text(81)) + "\n"
+    assert [entry.puzzle for entry in entries([line])] == [text(81, "0")]
+
+
+@pytest.mark.parametrize("stripped", [False, True])
+def test_spaces_for_empty_cells(stripped: bool) -> None:
+    """As in a text file; many editors remove the spaces at the end of a line."""
+    lines = [row.rstrip() if stripped else row for row in rows(81, " ")]
+    assert [entry.puzzle for entry in entries(f"{line}\n" for line in lines)] == [text(81, "0")]
+    assert [entry.puzzle for entry in entries([text(81, " ") + "\n"])] == [text(81, "0")]
+    empty_row = ["123456789"[shift:] + "123456789"[:shift] for shift in (0, 3, 6, 1, 4, 7, 2, 5)]
+    empty_row[0] = "1 3456789"
+    expected = "".join(empty_row).replace(" ", "0") + "0" * 9
+    assert [entry.puzzle for entry in entries([*empty_row, "" if stripped else " " * 9])] == [expected]

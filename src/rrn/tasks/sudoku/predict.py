@@ -27,6 +27,8 @@ SLOTS = 32
 """Puzzles of 9 × 9 in the running batch; fewer of larger ones."""
 PART = 100
 """Puzzles that one thread takes at a time."""
+LONGER_STEPS, LONGER_ATTEMPTS, LONGER_ROUNDS = 512, 8, 8
+"""Steps of an attempt, attempts of a round, and rounds, when the fallback thinks longer."""
 EXACT_GUESSES = 100_000
 """Guesses of the exact search that diagnoses what the first attempt did not solve."""
 
@@ -41,6 +43,7 @@ def solve(
     weights: str = "sudoku",
     network: nn.Module | None = None,
     fallback: Callable[[], nn.Module] | None = None,
+    think_longer: Callable[[int, int], Any] | None = None,
     record: bool = False,
     seed: int = 0,
     box: Box = USUAL,
@@ -59,6 +62,8 @@ def solve(
         search: use best-first search if the network detects contradictions.
         weights: shipped weights, a folder or a hub id; or give a ``network``.
         fallback: makes a stronger network for puzzles that several attempts leave unsolved.
+        think_longer: the fallback then makes up to `LONGER_ROUNDS` rounds of longer attempts at what is still unsolved;
+            called before each with the number of puzzles and of the round.
         record: record the probabilities of every digit in every cell at every step.
         seed: of the noise.
         box: rows and columns of a box, for Sudokus of another size than 9 × 9.
@@ -72,10 +77,11 @@ def solve(
     first = as_puzzle_network(load(weights) if network is None else network)
     stages = Stages(puzzles, first, fallback if attempts > 1 else None, box=box, search=search, guesses=exact_guesses)
     done = itertools.count(len(stages.grids) - len(stages.rows) + 1)
-    for by in stages:
+
+    def run(by: PuzzleNetwork, max_steps: int, attempts: int, seed: int) -> None:
         parts = [stages.rows[low : low + PART] for low in range(0, len(stages.rows), PART)]
 
-        def one(number: int, by: PuzzleNetwork = by, parts: list[np.ndarray] = parts) -> Result:
+        def one(number: int) -> Result:
             with torch.inference_mode():
                 return run_attempts(
                     stages.problems(by, parts[number]),
@@ -89,6 +95,14 @@ def solve(
                 )
 
         stages.add(one(0) if len(parts) == 1 else Result.concatenate(in_threads(one, range(len(parts)))))
+
+    for by in stages:
+        run(by, max_steps, attempts, seed)
+    for number in range(1, 1 + LONGER_ROUNDS) if think_longer is not None and stages.second else ():
+        stages.rows = stages.rows[[stages.status[row] == Status.UNSOLVED for row in stages.rows]]
+        if len(stages.rows) and think_longer is not None:
+            think_longer(len(stages.rows), number)
+            run(by, LONGER_STEPS, LONGER_ATTEMPTS, seed + number)
     return stages.result()
 
 

@@ -3,6 +3,8 @@
 * a puzzle per line, 16, 36, 81 or 256 characters, with ``0 . _ * ? x - ·`` for an empty cell;
 * CSV: a puzzle, a comma and its solution; other columns are ignored. A header such as ``puzzle,solution`` is optional
   and may put the columns in another order;
+* a table, as spreadsheets save it: a cell per column, between commas, semicolons or tabs; blanks are empty cells;
+* nine characters per row, or 81 per line, with spaces for empty cells;
 * one line per row, optionally with spaces, ``| - +`` or box-drawing characters between cells and rows; ``.sdk`` files;
 * JSON: strings as above, arrays of digits, arrays of rows, objects with a key such as ``puzzle``, and arrays of any of
   these; or one such value per line;
@@ -39,6 +41,7 @@ _TO_CELLS = {
 _DASHES_EMPTY = {**_TO_CELLS, ord("-"): "0"}
 _SECTION = re.compile(r"\[([A-Za-z ]+)\]")
 _VERDICT = re.compile(r"(not |already )?solved\b|no solution\b|step \d")
+_DIGITS_AND_SPACES = re.compile("[0-9 ]*")
 _RULE = re.compile(r"[*+|\s]*-{3,}[-*+|\s]*")
 
 
@@ -73,9 +76,15 @@ def entries(lines: Iterable[str], sizes: Collection[int] = ALL_SIZES) -> Iterato
     """Yield the puzzles of a text as soon as each is complete; ``sizes`` are the allowed numbers of cells."""
     grid, numbered, skipping = _Grid(sizes), enumerate(lines, start=1), False
     columns: list[int | None] | None = None  # of puzzle and solution; empty: no header; None: unknown
-    for line, content in numbered:
-        content = content.strip()
-        if section := _SECTION.fullmatch(content):
+    for line, raw in numbered:
+        content = raw.strip()
+        if (cells := "" if skipping or columns else _table_cells(raw, sizes)) or grid.takes_spaces(raw):
+            if len(cells) > LONGEST_GRID_ROW:
+                yield from grid.close()
+                yield _checked(line, cells, "", sizes)
+            else:
+                yield from grid.add(line, cells or raw.strip("\r\n").replace(" ", "0").ljust(9, "0"))
+        elif section := _SECTION.fullmatch(content):
             skipping = section[1].lower() not in ("puzzle", "puzzles")
         elif content[:1] in ("[", "{"):
             yield from grid.close()
@@ -103,6 +112,28 @@ def entries(lines: Iterable[str], sizes: Collection[int] = ALL_SIZES) -> Iterato
                 yield from grid.close()
                 yield _from_line(line, content, cells, fields[1:], sizes)
     yield from grid.close()
+
+
+def _table_cells(raw: str, sizes: Collection[int]) -> str:
+    """The cells of a line that is a row, or a puzzle, with one cell per column; otherwise empty."""
+    raw = raw.strip("\r\n")
+    if len(raw) == 81 and 81 in sizes and " " in raw and _DIGITS_AND_SPACES.fullmatch(raw):
+        return raw.replace(" ", "0")
+    for separator in ",;\t":
+        fields = [field.strip().strip('"').strip() for field in raw.split(separator)]
+        if len(fields) in {isqrt(size) for size in sizes} | set(sizes):
+            cells = [_table_cell(field) for field in fields]
+            return "".join(cells) if all(cells) else ""
+    return ""
+
+
+def _table_cell(field: str) -> str:
+    """The symbol of a cell of a table, 0 if it is blank; an empty string if the field is no cell."""
+    if not field or (len(field) == 1 and field in EMPTY + "-"):
+        return "0"
+    if re.fullmatch("1[0-6]|[1-9]", field):
+        return SYMBOLS[int(field) - 1]
+    return field if len(field) == 1 and field.upper() in SYMBOLS else ""
 
 
 def _only_digits(cells: str) -> bool:
@@ -225,6 +256,20 @@ class _Grid:
     def __init__(self, sizes: Collection[int]) -> None:
         self.sizes, self.widths = sizes, {isqrt(cells) for cells in sizes}
         self.rows: list[_Row] = []
+        self.spaced = False
+        """Whether the rows collected so far have spaces for empty cells."""
+
+    def takes_spaces(self, raw: str) -> bool:
+        """Whether a line is a row of 9 × 9 with spaces for empty cells. At the end of a line they may be missing."""
+        raw = raw.strip("\r\n")
+        if 9 not in self.widths or len(raw) > 9 or not _DIGITS_AND_SPACES.fullmatch(raw):
+            return False
+        if self.rows:
+            return self.spaced
+        several = "  " in raw or raw.startswith(" ")
+        digits = len(raw.replace(" ", ""))
+        self.spaced = digits > 0 and " " in raw and (len(raw) == 9 or (several and digits not in self.widths))
+        return self.spaced
 
     def add(self, line: int, content: str) -> Iterator[Entry]:
         """Add a line; of two grids side by side, as `rrn solve` prints them, only the left one counts."""
@@ -250,7 +295,7 @@ class _Grid:
         small = width == 16 and all(len(row.cells) == 16 and set(row.cells) <= set("01234") for row in sure)
         if blank and not small and 0 < len(sure) < width and len(sure) % BOXES[width * width][0] == 0:
             return
-        self.rows = []
+        self.rows, self.spaced = [], False
         if small:
             yield from (_checked(row.line, row.cells, "", self.sizes) for row in sure)  # 4 × 4, a puzzle per line
         elif sure or len(rows) >= width:
