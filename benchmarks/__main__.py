@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from rrn.io.files import write_json
-from rrn.tasks.evaluation import machine
+from rrn.io.machine import machine
 
 BENCHMARKS = (
     "side_by_side",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rrn.io.files import write_json
-from rrn.tasks.evaluation import machine
+from rrn.io.machine import machine
 from rrn.tasks.sudoku.baselines.belief_propagation import BeliefPropagation, ModifiedBeliefPropagation
 from rrn.tasks.sudoku.baselines.compare import System, measure
 from rrn.tasks.sudoku.files import read_puzzles

@@ -20,7 +20,7 @@ import tyro
 
 from benchmarks import clients, kills, mutants
 from rrn.io.files import write_json
-from rrn.tasks.evaluation import machine
+from rrn.io.machine import machine
 
 OUT = Path(__file__).parent.parent / "results" / "faults.json"
 SHOWN = 5

@@ -24,13 +24,14 @@ import torch
 
 from rrn import tasks
 from rrn.io import files as storage
+from rrn.io.pretrained import CURVES as METRICS
 from rrn.tasks.ages import experiment as ages
 from rrn.tasks.babi import experiment as babi
 from rrn.tasks.pretty_clevr import experiment as pretty_clevr
 from rrn.tasks.sudoku import experiment as sudoku
 from rrn.training import checkpoints
 from rrn.training.checkpoints import load_checkpoint, save_checkpoint
-from rrn.training.trainer import METRICS, train
+from rrn.training.trainer import train
 
 DEFAULTS = ("ages", "sudoku", "babi", "pretty-clevr")
 UPDATES = 10

@@ -25,7 +25,7 @@ import tyro
 
 from benchmarks import clients
 from rrn.io.files import write_json
-from rrn.tasks.evaluation import machine
+from rrn.io.machine import machine
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import grid_to_line

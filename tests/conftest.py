@@ -32,10 +32,11 @@ def tiny_ages_flags() -> list[str]:
 
 @pytest.fixture(scope="session")
 def tiny_ages_run(tmp_path_factory: pytest.TempPathFactory, tiny_ages_flags: list[str]) -> Path:
-    """The run folder of a tiny network trained for six updates; its weights are in ``best``."""
+    """The folder of the first stage of a tiny network, trained for six updates; its weights are in ``best``."""
     folder = tmp_path_factory.mktemp("runs") / "tiny"
-    assert main(["train", "ages", *tiny_ages_flags, "--updates", "6", "--folder", str(folder), "--quiet"]) == 0
-    return folder
+    flags = ["--updates", "6", "--stage", "1", "--folder", str(folder), "--quiet"]
+    assert main(["train", "ages", *tiny_ages_flags, *flags]) == 0
+    return folder / "stage-1"
 
 
 @pytest.fixture

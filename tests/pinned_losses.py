@@ -1,4 +1,4 @@
-"""The losses of the first three updates of every preset, with batches of four.
+"""The losses of the first three updates of every preset, of its first stage, with batches of four.
 
 They change only when what is trained changes: the data, the network, the loss or the optimizer. Where that is meant,
 write `tests/pinned_losses.json` anew with ``python -m tests.pinned_losses [PRESET …]`` and say why in the change.
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rrn import engines, tasks
 from rrn.io.files import write_json
+from rrn.training.presets import stage_presets
 from rrn.training.processes import Processes
 from rrn.training.trainer import make_loop
 
@@ -19,8 +20,8 @@ UPDATES, BATCH = 3, 4
 
 
 def first_losses(name: str) -> list[float]:
-    preset = tasks.find_preset(name)
-    few = {"few_givens_pool": 8} if getattr(preset, "few_givens_pool", 0) else {}
+    preset = stage_presets(tasks.find_preset(name))[0]
+    few = {"few_givens_pool": 8, "hard_pool": 0} if getattr(preset, "few_givens_pool", 0) else {}
     preset = dataclasses.replace(preset, batch_size=BATCH, **few)
     loop = make_loop(tasks.make_experiment(preset), Path("never written"), Processes())
     with engines.only("plain"):  # Adam's first updates turn a rounding of a zero gradient into a step

@@ -44,6 +44,12 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> str:
     return printed
 
 
+def parameters(folder: Path) -> torch.Tensor:
+    loaded = load_checkpoint(folder)
+    assert loaded is not None
+    return torch.cat([tensor.flatten() for name, tensor in loaded[0].items() if name.startswith("network.")])
+
+
 def assert_same_parameters(a: Path, b: Path, update: int) -> None:
     ours, theirs = load_checkpoint(a), load_checkpoint(b)
     assert ours is not None
@@ -56,22 +62,26 @@ def assert_same_parameters(a: Path, b: Path, update: int) -> None:
 
 def test_two_processes_are_one(tmp_path: Path, tiny_ages_flags: list[str]) -> None:
     """20 updates under --devices 2, then 10 more of the same run under torchrun."""
-    common = ["train", "ages", *tiny_ages_flags, "--schedule", "constant", "--warmup", "5"]
+    common = ["train", "ages", *tiny_ages_flags, "--schedule", "constant", "--warmup", "5", "--stage", "1"]
     one, two = tmp_path / "one", tmp_path / "two"
     assert main([*common, "--updates", "20", "--folder", str(one), "--quiet"]) == 0
     command = [sys.executable, "-m", "rrn.cli", *common, "--updates", "20", "--folder", str(two), "--devices", "2"]
     printed = finish(start(command))
     assert printed.count("finished at update 20") == 1
-    assert_same_parameters(one, two, 20)
-    start_of_run = torch.cat([t.flatten() for n, t in load_checkpoint(one)[0].items() if n.startswith("network.")])
+    assert_same_parameters(one / "stage-1", two / "stage-1", 20)
+    start_of_run = torch.cat(
+        [t.flatten() for n, t in load_checkpoint(one / "stage-1")[0].items() if n.startswith("network.")]
+    )
 
     resumed = tmp_path / "resumed"
     shutil.copytree(two, resumed)
     assert main([*common, "--updates", "30", "--folder", str(one), "--quiet"]) == 0
     printed = finish(start([*TORCHRUN, *common, "--updates", "30", "--folder", str(resumed)]))
     assert printed.count("resuming from update 20") == printed.count("finished at update 30") == 1
-    assert_same_parameters(one, resumed, 30)
-    end_of_run = torch.cat([t.flatten() for n, t in load_checkpoint(one)[0].items() if n.startswith("network.")])
+    assert_same_parameters(one / "stage-1", resumed / "stage-1", 30)
+    end_of_run = torch.cat(
+        [t.flatten() for n, t in load_checkpoint(one / "stage-1")[0].items() if n.startswith("network.")]
+    )
     assert (end_of_run - start_of_run).abs().max() > 1e-3
 
 
@@ -81,12 +91,12 @@ def test_bf16_is_said_and_learns(
     """Matrix products alone: weights stay in 32 bits, and a loss is not the one of 32 bits, nor far from it."""
     losses = []
     for precision in ("32", "bf16"):
-        folder, flags = tmp_path / precision, ["--updates", "3", "--precision", precision]
+        folder, flags = tmp_path / precision, ["--updates", "3", "--precision", precision, "--stage", "1"]
         assert main(["train", "ages", *tiny_ages_flags, *flags, "--folder", str(folder)]) == 0
         losses.append(json.loads((folder / "metrics.jsonl").read_text())["loss"])
     assert "training on cpu, 1 process, bf16 where it is safe" in capsys.readouterr().err
     assert losses[0] != losses[1] == pytest.approx(losses[0], rel=0.02)
-    loaded = load_checkpoint(tmp_path / "bf16")
+    loaded = load_checkpoint(tmp_path / "bf16" / "stage-1")
     assert loaded is not None
     assert {tensor.dtype for name, tensor in loaded[0].items() if name.startswith("network.")} == {torch.float32}
 
@@ -94,7 +104,7 @@ def test_bf16_is_said_and_learns(
 def test_processes_that_srun_starts_are_one(
     tmp_path: Path, tiny_ages_flags: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the variables that SLURM sets, for two tasks on one machine."""
+    """With the variables that SLURM sets, for two tasks on one machine; all stages."""
     common = ["train", "ages", *tiny_ages_flags, "--schedule", "constant", "--warmup", "5", "--updates", "5"]
     one, two = tmp_path / "one", tmp_path / "two"
     assert main([*common, "--folder", str(one), "--quiet"]) == 0
@@ -115,7 +125,7 @@ def test_processes_that_srun_starts_are_one(
         tasks.append(start(command))
     printed = [finish(task) for task in tasks]
     assert "training on cpu, 2 processes, 32 bits" in printed[0]
-    assert_same_parameters(one, two, 5)
+    assert_same_parameters(one / "stage-2", two / "stage-2", 5)
 
 
 def test_a_signal_to_one_process_stops_all_of_them(tmp_path: Path, tiny_ages_flags: list[str]) -> None:
@@ -123,7 +133,7 @@ def test_a_signal_to_one_process_stops_all_of_them(tmp_path: Path, tiny_ages_fla
     process = start([sys.executable, "-m", "rrn.cli", "train", "ages", *flags, "--devices", "2"])
     try:
         deadline = time.monotonic() + TIMEOUT
-        while not list_checkpoints(tmp_path):
+        while not list_checkpoints(tmp_path / "stage-1"):
             assert process.poll() is None, process.communicate()[0]
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -133,7 +143,7 @@ def test_a_signal_to_one_process_stops_all_of_them(tmp_path: Path, tiny_ages_fla
         raise
     printed = finish(process, 128 + signal.SIGTERM)
     assert "run the same command to resume" in printed
-    loaded = load_checkpoint(tmp_path)
+    loaded = load_checkpoint(tmp_path / "stage-1")
     assert loaded is not None
     assert f"stopped at update {loaded[1]['update']};" in printed
 
@@ -152,7 +162,7 @@ def test_where_one_process_hangs_or_dies_the_others_end_with_a_message(
     process = start([sys.executable, str(script), "train", "ages", *flags, "--devices", "2"])
     try:
         deadline = time.monotonic() + TIMEOUT
-        while not list_checkpoints(tmp_path / "run"):
+        while not list_checkpoints(tmp_path / "run" / "stage-1"):
             assert process.poll() is None, process.communicate()[0]
             assert time.monotonic() < deadline
             time.sleep(0.05)

@@ -26,6 +26,7 @@ SMALL = {
     "layer_width": 24,
     "word_width": 8,
     "scenes": 50,
+    "few_givens_pool": 16,
     "updates": UPDATES,
     "minutes": None,
     "checkpoint_minutes": 0.0,

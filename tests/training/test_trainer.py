@@ -445,24 +445,25 @@ def test_seeded_generators_are_the_same_everywhere() -> None:
 
 def test_killed_and_resumed_is_uninterrupted(tmp_path: Path, tiny_ages_flags: list[str]) -> None:
     """The real thing: SIGKILL to a process that writes a checkpoint after every update."""
-    flags = [*tiny_ages_flags, "--updates", "150", "--checkpoint-minutes", "0", "--pass-mark", "0.001", "--quiet"]
+    flags = [*tiny_ages_flags, "--updates", "150", "--checkpoint-minutes", "0", "--pass-mark", "0.001"]
+    flags += ["--stage", "1", "--quiet"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     process = subprocess.Popen([sys.executable, "-m", "rrn.cli", "train", "ages", *flags, "--folder", str(killed)])
     try:
         deadline = time.monotonic() + 120
-        while not any(int(path.name.split("-")[1]) >= 20 for path in list_checkpoints(killed)):
+        while not any(int(path.name.split("-")[1]) >= 20 for path in list_checkpoints(killed / "stage-1")):
             assert process.poll() is None, "it ended before it could be killed"
             assert time.monotonic() < deadline
             time.sleep(0.002)
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    reached = contents(killed)[1]["update"]
+    reached = contents(killed / "stage-1")[1]["update"]
     assert 20 <= reached < 150
-    assert not (killed / "best").exists()
+    assert not (killed / "stage-1" / "best").exists()
     assert main(["train", "ages", *flags, "--folder", str(killed)]) == 0
     assert main(["train", "ages", *flags, "--checkpoint-minutes", "60", "--folder", str(whole)]) == 0
-    (tensors, facts), (others, other_facts) = contents(killed), contents(whole)
+    (tensors, facts), (others, other_facts) = contents(killed / "stage-1"), contents(whole / "stage-1")
     assert facts["position"] == other_facts["position"]
     assert facts["position"]["longest"] > 0  # the curriculum had moved on
     assert facts["update"] == other_facts["update"] == 150

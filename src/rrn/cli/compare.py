@@ -12,7 +12,7 @@ from typing import Any
 from rrn._compat import keep_freed_memory
 from rrn.cli import parse, progress_bars, show_result
 from rrn.errors import InputError
-from rrn.tasks.evaluation import machine
+from rrn.io.machine import machine
 from rrn.training.presets import Count, Json
 
 TASKS = ("sudoku",)

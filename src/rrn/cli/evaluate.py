@@ -6,8 +6,8 @@ from functools import partial
 from rrn import tasks
 from rrn._compat import keep_freed_memory
 from rrn.cli import parse, progress_bars, show_result
-from rrn.errors import InputError
-from rrn.tasks.evaluation import EvaluateOptions, provenance
+from rrn.errors import InputError, counted
+from rrn.tasks.evaluation import EvaluateOptions, loses_answers, provenance, step_list
 
 HELP = """usage: rrn evaluate PRESET [--weights DIR] [--data PATH] [--limit N] [--steps A,B,…] [--json] …
 
@@ -36,6 +36,11 @@ def main(arguments: list[str]) -> int:
     preset, config = read_config(source)
     if preset.task != named.task:
         raise InputError(f"--weights {source}: task {preset.task!r}, but {named.name!r} needs {named.task!r}")
+    if options.steps and step_list(options.steps)[-1] > preset.steps and loses_answers(preset, source, shipped()):
+        message = (
+            f"warning: {preset.name} was trained for {counted(preset.steps, 'step')}; at later steps, right answers"
+        )
+        print(f"{message} may become wrong", file=sys.stderr)
     keep_freed_memory()
     device = find_device(options.device)
     network = host(from_pretrained(source), device)

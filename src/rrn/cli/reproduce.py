@@ -24,7 +24,7 @@ from rich.table import Table
 from rrn.cli import parse, print_json
 from rrn.errors import InputError, quote
 from rrn.io.files import write_atomically, write_json
-from rrn.tasks.evaluation import machine
+from rrn.io.machine import machine
 
 ABOUT = """Measure a row of the paper's tables and figures with the shipped weights, next to the paper's figure.
 
@@ -182,4 +182,6 @@ def _page(content: dict[str, Any]) -> str:
             lines.append("| " + " | ".join([*cells, ", ".join(files), command, f"{row['minutes'] or ''}"]) + " |")
         for row in section["rows"]:
             lines += ["", f"`{row['id']}`: {row['note']}"] if row["note"] and row["command"] else []
+    lines += ["", "## Weights", "", "`rrn train NAME` makes the shipped weights NAME from nothing, except:", ""]
+    lines += [f"- `{name}`: {why}" for name, why in content["not_yet_by_one_command"].items()]
     return "\n".join(lines) + "\n"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Network = TypeVar("Network", bound="RRN")
 Built = TypeVar("Built", bound=nn.Module)
 
-CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+CONFIG, WEIGHTS, CARD, CURVES = "config.json", "model.safetensors", "README.md", "metrics.jsonl"
 CONFIG_BYTES = 1 << 20
 MAX_LAYERS = 64
 HUB = "hf://"
@@ -159,15 +159,15 @@ def _current(name: str) -> str:
     return name.removesuffix("nobody") + "no_sender" if name.endswith(".nobody") else name
 
 
-def _write(network: nn.Module, folder: Path, config: dict[str, Any]) -> None:
+def _write_weights(network: nn.Module, folder: Path) -> None:
     tensors = {name: tensor.detach().contiguous() for name, tensor in network.state_dict().items()}
     write_atomically(folder / WEIGHTS, safetensors.torch.save(tensors, metadata={"format": "pt"}))
-    write_json(folder / CONFIG, config)
 
 
 def save_network(network: "RRN", folder: str | Path) -> None:
     """Write an `RRN` without a preset: see `RRN.save_pretrained`."""
-    _write(network, Path(folder), network.settings)
+    _write_weights(network, Path(folder))
+    write_json(Path(folder) / CONFIG, network.settings)
 
 
 def load_network(cls: type[Network], folder: Path, parts: dict[str, nn.Module]) -> Network:
@@ -209,7 +209,14 @@ def save_pretrained(
     ``trained`` are the figures of its validation. ``named`` is the preset of that name with its default settings; the
     card lists the flags in which ``preset`` differs from it.
     """
-    folder = Path(folder)
+    _write_weights(network, Path(folder))
+    write_description(network, Path(folder), preset, trained, named)
+
+
+def write_description(
+    network: nn.Module, folder: Path, preset: "Preset", trained: dict[str, Any], named: "Preset | None" = None
+) -> None:
+    """Write ``config.json`` and the model card beside the weights of a network: see `save_pretrained`."""
     parameters = sum(p.numel() for p in network.parameters())
     config = {
         "rrn": rrn.__version__,
@@ -218,8 +225,9 @@ def save_pretrained(
         "trained": trained,
         "preset": settings(preset),
     }
-    _write(network, folder, config)
-    write_atomically(folder / CARD, _card(preset, parameters, trained, named or preset))
+    write_json(folder / CONFIG, config)
+    card = _card(preset, parameters, trained, named or preset, (folder / CURVES).exists())
+    write_atomically(folder / CARD, card)
 
 
 def settings(preset: "Preset") -> dict[str, Any]:
@@ -227,19 +235,27 @@ def settings(preset: "Preset") -> dict[str, Any]:
     return {name: _without_folders(value) for name, value in dataclasses.asdict(preset).items()}
 
 
+def first_seed(values: dict[str, Any]) -> int:
+    """The seed of the first stage, from the settings of a preset."""
+    return {**values, **next(iter(values.get("stages", ())), {})}["seed"]
+
+
 def _without_folders(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_folders(part) for name, part in value.items()}
     if isinstance(value, tuple):
         return tuple(map(_without_folders, value))
     return value.name if isinstance(value, Path) else value
 
 
-def _card(preset: "Preset", parameters: int, trained: dict[str, Any], named: "Preset") -> str:
+def _card(preset: "Preset", parameters: int, trained: dict[str, Any], named: "Preset", curves: bool) -> str:
     rows = "\n".join(f"| {name} | {value} |" for name, value in trained.items())
     command = _command(preset, named)
     if "mean_of" in trained:
         origin = f"the mean of several weights (`rrn average`), the first trained by\n`{command}`"
     else:
-        origin = f"trained with seed {preset.seed} by\n`{command}`. Validation figures"
+        stages = f" in {len(preset.stages)} stages" if len(preset.stages) > 1 else ""
+        origin = f"trained with seed {first_seed(settings(preset))}{stages} by\n`{command}`. Validation figures"
     return f"""---
 library_name: rrn
 tags: [recurrent-relational-network, {preset.task}]
@@ -255,6 +271,10 @@ A network of {parameters:,} parameters, {origin}:
 |---|---|
 {rows}
 
+{f"All validations: `{CURVES}`." if curves else ""}
+Accuracy on test data: `rrn evaluate {preset.name} --weights FOLDER`;
+of the shipped weights, with n and intervals: `docs/results.md`.
+
 ```python
 import rrn
 
@@ -266,9 +286,11 @@ network = rrn.from_pretrained("{preset.name}")
 def _command(preset: "Preset", named: "Preset") -> str:
     """The training command, with a flag for every setting in which ``preset`` differs from ``named``."""
     words = ["rrn train", preset.name]
+    in_stages, left = ({name for stage in each.stages for name in stage} for each in (named, preset))
     for field in dataclasses.fields(preset):
         value = getattr(preset, field.name)
-        if field.name == "about" or value == getattr(named, field.name, value):
+        same = value == getattr(named, field.name, value) and field.name not in in_stages - left
+        if field.name in ("about", "stages") or same:
             continue
         flag = field.name.replace("_", "-")
         if isinstance(value, bool):

@@ -43,7 +43,8 @@ def build_network(preset: Preset) -> "nn.Module":
     return folder(preset.task, "model").build(preset)
 
 
-def make_experiment(preset: Preset) -> "Experiment[Any]":
-    experiment: Experiment[Any] = folder(preset.task, "experiment").make(preset)
+def make_experiment(preset: Preset, whole: Preset | None = None) -> "Experiment[Any]":
+    """The experiment of a preset, or of a stage of the preset ``whole``."""
+    experiment: Experiment[Any] = folder(preset.task, "experiment").make(preset, whole)
     experiment.named_preset = presets().get(preset.name)
     return experiment

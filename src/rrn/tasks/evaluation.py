@@ -1,10 +1,8 @@
 """Options and tables of all evaluations, and the provenance of a published number. Imports no torch."""
 
-import os
-import platform
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -14,6 +12,8 @@ import numpy as np
 from rich.table import Table
 
 from rrn.errors import InputError, counted, quote
+from rrn.io.machine import machine
+from rrn.tasks.accuracy import LOSE_ANSWERS
 from rrn.training.presets import Count, Preset
 
 MOST_STEPS = 100_000
@@ -36,7 +36,8 @@ class EvaluateOptions:
     limit: Count | None = None
     """Measure on this many only, the first."""
     steps: str | None = None
-    """Steps to report at, such as 8,16,32. The last is the one that counts."""
+    """Steps to report at, such as 8,16,32. The last is the one that counts. Beyond the steps of training, some networks
+    lose right answers; a warning names them."""
     device: str = "auto"
     """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
     json: bool = False
@@ -72,14 +73,47 @@ def in_parts(of: Callable[[slice], np.ndarray], count: int, size: int, progress:
     return np.concatenate(parts, axis=1)
 
 
+MEANING = {
+    "accuracy_at_step": "right at step t, without stopping",
+    "accuracy_within_step": "right at one of the first t steps",
+}
+"""What figures of t steps mean, for the JSON of an evaluation."""
+
+
+def at_and_within(right: np.ndarray, steps: list[int]) -> dict[str, dict[str, float]]:
+    """Accuracy *at* and *within* each of some steps; ``right`` (steps, n) is whether each answer is right."""
+    within = np.logical_or.accumulate(right)
+    return {
+        "accuracy_at_step": {str(t): float(right[t - 1].mean()) for t in steps},
+        "accuracy_within_step": {str(t): float(within[t - 1].mean()) for t in steps},
+    }
+
+
+def loses_answers(preset: Preset, source: str, shipped: Collection[str]) -> bool:
+    """Whether a network may lose right answers when it runs for more steps than in training.
+
+    For shipped weights this is measured (``results/staying.json``). Others keep them if training saw longer runs.
+    """
+    if source in shipped:
+        return source in LOSE_ANSWERS
+    return preset.steps > 1 and not (preset.burn_in or getattr(preset, "stay", 0))
+
+
 def steps_table(heading: str, rows: dict[str, dict[str, float]], counts: dict[str, int] | None = None) -> Table:
-    """Accuracy by group (rows) and steps (columns); ``counts`` is the size of each group."""
+    """Accuracy at each step (columns) by group (rows); ``counts`` is the size of each group."""
     steps = list(next(iter(rows.values())))
     columns = [heading, *(["n"] if counts else []), *(counted(int(t), "step") for t in steps)]
-    table = Table(*columns, box=None, header_style="bold")
+    table = Table(*columns, title=f"right at the step, by {heading}", box=None, header_style="bold")
     for name, figures in rows.items():
         table.add_row(name, *([f"{counts[name]:,}"] if counts else []), *(f"{figures[t]:.1%}" for t in steps))
     return table
+
+
+def summary(result: dict[str, Any], group: str) -> str:
+    """The accuracy at and within the last step, as a sentence."""
+    last, questions = str(result["steps"]), counted(result["n"], "question")
+    within = result["accuracy_within_step"][last]
+    return f"{group}: {result['accuracy']:.2%} of {questions} at step {last}, {within:.2%} within {last}"
 
 
 def by_attempts(
@@ -115,19 +149,7 @@ def provenance(config: dict[str, Any]) -> dict[str, Any]:
         "date": date.today().isoformat(),
         "preset": config["preset"]["name"],
         "parameters": config["parameters"],
-        "seed": config["preset"]["seed"],
+        "seed": {**config["preset"], **next(iter(config["preset"].get("stages", ())), {})}["seed"],
         "trained": config["trained"],
         "machine": machine(),
     }
-
-
-def machine() -> str:
-    return f"{_processor()}, {os.cpu_count()} cores"
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

@@ -12,7 +12,7 @@ from rrn.errors import InputError, blaming, quote, shorten
 from rrn.io.pretrained import CONFIG, build_with_weights, find_weights, load_network, read_json_config
 from rrn.network import RRN
 from rrn.tasks import TASKS, build_network, folder
-from rrn.training.presets import Preset, checked, with_new_names
+from rrn.training.presets import Preset, checked, stage_presets, with_new_names
 
 if TYPE_CHECKING:
 
@@ -78,7 +78,10 @@ def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:
     if unknown:
         listed = shorten(", ".join(unknown))
         raise InputError(f"{path}: unknown settings {listed}; the weights are of another version of rrn")
-    return cls(**checked(cls, values, lambda name: f"{path}: {name}")), config
+    preset = cls(**checked(cls, values, lambda name: f"{path}: {name}"))
+    with blaming(str(path)):
+        stage_presets(preset)  # checks the settings of stages
+    return preset, config
 
 
 def average(names: Sequence[str | Path]) -> "PretrainedNetwork":

@@ -47,8 +47,8 @@ class CurriculumExperiment(Experiment[P]):
 
     furthest: int
 
-    def __init__(self, preset: P) -> None:
-        super().__init__(preset)
+    def __init__(self, preset: P, whole: P | None = None) -> None:
+        super().__init__(preset, whole)
         self.curriculum = Curriculum(self.furthest, preset.pass_mark, enabled=preset.curriculum)
 
     @abstractmethod
@@ -60,6 +60,12 @@ class CurriculumExperiment(Experiment[P]):
 
     def proceed(self, *_: object) -> None:
         """A new batch at every update."""
+
+    @property
+    def validation_steps(self) -> list[int]:
+        """The steps at which the score is measured; it is the mean over them."""
+        steps = self.whole.steps
+        return [steps, steps + self.whole.burn_in] if self.whole.burn_in else [steps]
 
     def measure(self, outputs: Any, batch: Batch) -> dict[str, float]:
         right = (answer_of(outputs)[-1].argmax(-1) == self.targets(batch)).float()

@@ -48,7 +48,7 @@ class Display(Callback):
     def on_validation(self, loop: Loop, figures: dict[str, float], is_best: bool) -> None:
         self.validation = "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
         if self.lines and not self.live:
-            minutes, loss = loop.seconds / 60, f"loss {loop.last_loss:.4g}"
+            minutes, loss = loop.seconds / 60, f"loss {loop.last_loss:.4g}" if loop.update else "at the start"
             print(
                 f"{minutes:7.1f} min  update {loop.update:>7}  {loss}  {self.validation}", file=sys.stderr, flush=True
             )

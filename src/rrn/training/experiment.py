@@ -60,11 +60,15 @@ class Experiment(ABC, Generic[P]):
 
     progress = 0.0
     """The share of the training budget that is spent; set before every update."""
+    burned_in: int = 0
+    """Steps without gradient before the first step of the batch; set before it is sampled."""
     named_preset: Preset | None = None
     """The preset of this name with its default settings, for the command in the model card."""
 
-    def __init__(self, preset: P) -> None:
+    def __init__(self, preset: P, whole: P | None = None) -> None:
         self.preset = preset
+        self.whole = preset if whole is None else whole
+        """The preset with all its stages. Validation depends on it alone, so that scores of all stages compare."""
 
     @abstractmethod
     def network(self) -> nn.Module:
@@ -171,12 +175,21 @@ class ExperimentObjective(Objective):
         self.experiment.progress = progress
         self.rng = seeded(self.experiment.preset.seed, 1, update)
         if self.running is None:
+            self.experiment.burned_in = self._draw_burn_in()
             self.running = self._on_device(self.experiment.begin(self.rng, self.shard))
         batch, state, done = self.running
+        if state is None and self.experiment.burned_in:
+            with torch.no_grad():
+                _, state = self.forward(batch, steps=self.experiment.burned_in, state=None)
         steps = self.experiment.steps_of(self.running)
         self.outputs, state = self.forward(batch, steps=steps, state=state)
         self.reached = RunningBatch(batch, state.detach(), done + steps)
         return self.experiment.loss(self.outputs, batch)
+
+    def _draw_burn_in(self) -> int:
+        preset = self.experiment.preset
+        drawn = preset.burn_in and self.rng.random() < preset.burn_in_share
+        return int(self.rng.integers(preset.burn_in + 1)) if drawn else 0
 
     def after_update(self, loss: float) -> dict[str, float]:
         measures = self.experiment.measure(self.outputs, self.reached.batch)

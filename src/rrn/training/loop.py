@@ -115,6 +115,7 @@ class Loop:
         clip: gradients are scaled down to this norm.
         average: the weight average, which is then validated instead of the network.
         validate_every: updates between validations; the last update is validated too. None: no validation.
+        validate_first: validate once before the first update, so that the initial weights can be the best.
         patience: stop after this many validations without a better score.
         keep_best: end with the weights of the best validation.
         folder: for checkpoints, one per ``checkpoint_minutes``; a run in a folder with a checkpoint resumes from it.
@@ -133,6 +134,7 @@ class Loop:
     clip: float | None = 1.0
     average: Average | None = None
     validate_every: int | None = None
+    validate_first: bool = False
     patience: int | None = None
     keep_best: bool = False
     folder: Path | None = None
@@ -197,13 +199,13 @@ class Loop:
             self._run()
             if self.parallel is not None:
                 self.parallel.barrier()
-                self.parallel.end()
         if self.keep_best and self.best_weights:
             self.validated.load_state_dict(self.best_weights)
         return self
 
     def _start(self) -> None:
         resumed = self.folder is not None and self.resume()
+        self.validation_pending |= self.validate_first and not resumed
         if self.is_leader and self.folder is not None:
             write_json(self.folder / CONFIG, self.settings)
         self._call("on_start", resumed)

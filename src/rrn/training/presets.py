@@ -5,10 +5,11 @@ This module does not import torch, so that presets are listed and parsed at once
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
 
@@ -141,6 +142,9 @@ def _fitting(value: Any, hint: Any, name: str, allowed: Range | None = None) -> 
         value = tuple(_fitting(part, parts[0], name, allowed) for part in value)
         if allowed and allowed.rising and list(value) != sorted(value):
             raise refuse("the smaller number first")
+    elif kind is Mapping:
+        if not isinstance(value, Mapping):
+            raise refuse("settings by name")
     elif hint is Path:
         if not isinstance(value, str | Path):
             raise refuse("a path")
@@ -177,6 +181,12 @@ class Preset:
     loss: Literal["every", "last"] = "every"
     """The steps that have a loss."""
 
+    burn_in: Annotated[int, Range(least=0, most=100_000)] = 0
+    """For networks that keep their answer when they run longer: --burn-in-share of the batches first run a random
+    number of steps, up to this, without gradient. The steps with the loss follow."""
+    burn_in_share: Annotated[Share, Needs("burn_in")] = 0.5
+    """The share of batches that start with a --burn-in."""
+
     batch_size: Annotated[int, Range(least=1, most=1_000_000)] = 64
     """Graphs per update, over all processes together."""
     updates: Count = 100_000
@@ -205,6 +215,8 @@ class Preset:
     start_from: Path | None = None
     """Weights of the same network, or of a shallower one, to start from: a shipped name or a folder. Unset: random
     weights."""
+    stages: Annotated[tuple[Mapping[str, Any], ...], tyro.conf.Suppress] = ()
+    """The stages of training in order, each the settings in which it differs from the preset: see `stage_presets`."""
     seed: Seed = 0
     validate_every: Count = 1000
     """Updates between validations."""
@@ -212,6 +224,29 @@ class Preset:
     """Minutes between checkpoints."""
     threads: Annotated[int, Range(least=1, most=256)] = 1
     """Threads of each process."""
+
+
+P = TypeVar("P", bound=Preset)
+
+
+def stage_presets(preset: P) -> list[P]:
+    """The settings of each stage. Unless a stage sets its seed, each has a seed one higher than the stage before it."""
+    alone = replace(preset, stages=())
+    known = {field.name for field in fields(preset)} - {"name", "about", "stages", "start_from"}
+    every = []
+    for number, stage in enumerate(preset.stages or ({},)):
+        if unknown := sorted(set(stage) - known):
+            raise InputError(f"stage {number + 1}: no setting of a stage is called {shorten(', '.join(unknown))}")
+        values = {"name": preset.name, "about": preset.about, "seed": preset.seed + number, **stage}
+        spell = partial("stage {}: {}".format, number + 1)
+        every.append(replace(alone, **checked(type(preset), values, spell)))
+    return every
+
+
+def without_settings(preset: P, names: Collection[str]) -> P:
+    """The preset with stages that do not change these settings."""
+    stages = tuple({name: value for name, value in stage.items() if name not in names} for stage in preset.stages)
+    return replace(preset, stages=stages)
 
 
 RENAMED_SETTINGS = {
@@ -251,6 +286,8 @@ def with_new_names(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
     if isinstance(network := renamed.get("network"), str):
         renamed["network"] = RENAMED_NETWORKS.get(network, network)
+    if isinstance(stages := renamed.get("stages"), list):
+        renamed["stages"] = [with_new_names(stage) if isinstance(stage, Mapping) else stage for stage in stages]
     return renamed
 
 
@@ -276,6 +313,8 @@ class CurriculumPreset(Preset):
 class SlotPreset(Preset):
     """Settings of experiments in which a problem keeps its slot in the batch: `rrn.training.slots`."""
 
+    burn_in: Annotated[int, Range(least=0, most=100_000), Needs("slot_steps", False)] = 0
+    """As in other tasks, for new batches; with --slot-steps use --stay."""
     slot_steps: Annotated[tuple[int, int], Range(least=1, most=100_000)] | None = None
     """A problem keeps its slot in the batch, and its state, until it is solved or has had this many steps: the first
     number at the start of training, the second at its end. Unset: a new batch every --steps."""

@@ -123,6 +123,8 @@ class Level(NamedTuple):
     form: Literal["older", "first", "any"] = "any"
     """Form of the differences: the person further from the age given is named first and is older ("older"), is named
     first ("first"), or neither ("any")."""
+    chain: bool = False
+    """Each person is compared with the one before, not with a random earlier one."""
 
 
 LEVELS = (
@@ -130,6 +132,7 @@ LEVELS = (
     Level(2, 1, "older"),
     Level(2, 1, "first"),
     *(Level(people, 1) for people in (2, 3, 4, 6)),
+    Level(3, 2, chain=True),
     *(Level(PERSONS, longest) for longest in range(1, PERSONS)),
 )
 """From copying a number, over addition with two people, to the questions of the test set."""
@@ -165,7 +168,8 @@ def _few_facts(level: Level, ages: np.ndarray, rng: np.random.Generator) -> tupl
     distances[rows, first] = 0
     facts = np.empty((count, level.people, 4), np.int64)
     for index in range(1, level.people):
-        new, known = people[:, index], people[rows, rng.integers(index, size=count)]
+        earlier = np.full(count, index - 1) if level.chain else rng.integers(index, size=count)
+        new, known = people[:, index], people[rows, earlier]
         distances[rows, new] = distances[rows, known] + 1
         if level.form == "older":
             pair = ages[rows, known], ages[rows, new]

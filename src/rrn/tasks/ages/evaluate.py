@@ -5,10 +5,19 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from rrn.errors import counted
 from rrn.tasks.ages.data import AGES, PERSONS, Questions, held_out_questions, read_questions
 from rrn.tasks.ages.predict import probabilities
-from rrn.tasks.evaluation import EvaluateOptions, Progress, in_parts, no_progress, reported_steps, steps_table
+from rrn.tasks.evaluation import (
+    MEANING,
+    EvaluateOptions,
+    Progress,
+    at_and_within,
+    in_parts,
+    no_progress,
+    reported_steps,
+    steps_table,
+    summary,
+)
 from rrn.training.presets import Preset
 
 QUESTIONS = 20_000
@@ -35,6 +44,8 @@ def evaluate(network: nn.Module, preset: Preset, options: EvaluateOptions, progr
     return {
         "n": len(questions),
         "accuracy": float(right[-1].mean()),
+        **at_and_within(right, steps),
+        "meaning": {"accuracy": "right at the last step", **MEANING},
         "accuracy_by_length": {str(length): float(figures[-1]) for length, figures in by_length.items()},
         "n_by_length": {str(length): int((questions.length == length).sum()) for length in lengths},
         "accuracy_by_length_and_steps": {
@@ -48,5 +59,4 @@ def evaluate(network: nn.Module, preset: Preset, options: EvaluateOptions, progr
 
 def tables(result: dict[str, Any]) -> list[Any]:
     table = steps_table("differences", result["accuracy_by_length_and_steps"], result["n_by_length"])
-    taken, questions = counted(result["steps"], "step"), counted(result["n"], "question")
-    return [table, f"\nall lengths, {taken}: {result['accuracy']:.2%} of {questions}"]
+    return [table, "\n" + summary(result, "all lengths")]

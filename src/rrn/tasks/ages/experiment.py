@@ -15,8 +15,6 @@ from rrn.training.curriculum import CurriculumExperiment
 from rrn.training.experiment import Batch, Experiment, RunningBatch, seeded
 
 VALIDATION = 4_000
-REPEATED = 1 / 8
-"""Share of the updates of the paper's network that repeat an earlier level."""
 
 
 class AgesExperiment(CurriculumExperiment[AgesPreset]):
@@ -25,9 +23,9 @@ class AgesExperiment(CurriculumExperiment[AgesPreset]):
 
     furthest = data.PERSONS - 1
 
-    def __init__(self, preset: AgesPreset) -> None:
-        super().__init__(preset)
-        self.validation = data.sample("valid", VALIDATION, seeded(preset.seed, 2))
+    def __init__(self, preset: AgesPreset, whole: AgesPreset | None = None) -> None:
+        super().__init__(preset, whole)
+        self.validation = data.sample("valid", VALIDATION, seeded(self.whole.seed, 2), longest=data.PERSONS - 1)
 
     def network(self) -> nn.Module:
         return build(self.preset)
@@ -66,26 +64,31 @@ class AgesExperiment(CurriculumExperiment[AgesPreset]):
         (steps, n, 17)."""
         persons = torch.cat([batch["asked"][:, None], batch["facts"][..., :2].flatten(1)], dim=1)
         distances = batch["distances"].gather(1, persons)
-        step = torch.arange(1, steps + 1, device=distances.device)[:, None, None]
-        begins = distances if self.preset.loss == "every" else distances.clamp(min=steps)
+        step = self.burned_in + torch.arange(1, steps + 1, device=distances.device)[:, None, None]
+        begins = distances if self.preset.loss == "every" else distances.clamp(min=self.burned_in + steps)
         return persons, (step >= begins) & (distances <= self.curriculum.longest)
 
     def validate(self, network: nn.Module) -> dict[str, float]:
-        right = right_by_step(network, self.validation, self.preset.steps)[-1]
-        near = right[self.validation.length <= 2].mean()
-        return {"score": float(right.mean()), "accuracy_to_2": float(near), "longest": float(self.curriculum.longest)}
+        """The score is the mean accuracy over all numbers of differences, whatever the curriculum has reached."""
+        steps, lengths = self.validation_steps, self.validation.length
+        right = right_by_step(network, self.validation, steps[-1])
+        known = [n for n in range(data.PERSONS) if n in lengths]
+        by_steps = [{n: float(right[t - 1, lengths == n].mean()) for n in known} for t in steps]
+        score = float(np.mean([list(each.values()) for each in by_steps]))
+        each = {f"differences_{n}": figure for n, figure in by_steps[0].items()}
+        return {"score": score, **each, "longest": float(self.curriculum.longest)}
 
 
 class PaperAgesExperiment(AgesExperiment):
-    """For the paper's network: few people at first, and an eighth of the updates repeat earlier levels.
+    """For the paper's network: few people at first; --repeat-share of the updates repeat earlier levels.
 
     The curriculum's ``longest`` counts `rrn.tasks.ages.data.LEVELS`; an update sees equally many facts at each.
     """
 
     furthest = len(data.LEVELS) - 1
 
-    def __init__(self, preset: PaperPreset) -> None:
-        super().__init__(preset)
+    def __init__(self, preset: PaperPreset, whole: AgesPreset | None = None) -> None:
+        super().__init__(preset, whole)
         if preset.curriculum:
             self.curriculum.longest = preset.curriculum_level
 
@@ -93,7 +96,7 @@ class PaperAgesExperiment(AgesExperiment):
         if not self.preset.curriculum:
             return super().sample(rng)
         level = self.curriculum.longest
-        if level and rng.random() < REPEATED:
+        if level and rng.random() < self.preset.repeat_share:
             level = int(rng.integers(level))
         people = data.LEVELS[level].people
         batch = as_batch(data.sample_level(data.LEVELS[level], self.preset.batch_size * data.PERSONS // people, rng))
@@ -101,10 +104,8 @@ class PaperAgesExperiment(AgesExperiment):
 
     def steps_of(self, running: RunningBatch) -> int:
         """All steps for stories of eight people, so that answers stay; for others two more than needed."""
-        people, longest, _ = (
-            data.LEVELS[int(running.batch["level"][0])] if "level" in running.batch else data.LEVELS[-1]
-        )
-        return self.preset.steps if people == data.PERSONS else min(self.preset.steps, longest + 2)
+        level = data.LEVELS[int(running.batch["level"][0])] if "level" in running.batch else data.LEVELS[-1]
+        return self.preset.steps if level.people == data.PERSONS else min(self.preset.steps, level.longest + 2)
 
     def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:
         return Experiment.loss(self, outputs, batch)
@@ -118,5 +119,7 @@ class PaperAgesExperiment(AgesExperiment):
         return torch.where(distances == furthest, batch["level"], -1)
 
 
-def make(preset: AgesPreset) -> AgesExperiment:
-    return PaperAgesExperiment(preset) if isinstance(preset, PaperPreset) else AgesExperiment(preset)
+def make(preset: AgesPreset, whole: AgesPreset | None = None) -> AgesExperiment:
+    if isinstance(preset, PaperPreset):
+        return PaperAgesExperiment(preset, whole)
+    return AgesExperiment(preset, whole)

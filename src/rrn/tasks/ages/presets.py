@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rrn.training.presets import PAPERS_OPTIMIZER, CurriculumPreset, Dropped, Needs, Range, Width
+from rrn.training.presets import PAPERS_OPTIMIZER, CurriculumPreset, Dropped, Needs, Range, Share, Width
 
-LAST_LEVEL = 13
+LAST_LEVEL = 14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,10 @@ class PaperPreset(AgesPreset):
     dropout: Dropped = 0.0
     """Dropout rate of the last two layers of the readout."""
     curriculum_level: Annotated[int, Range(least=0, most=LAST_LEVEL), Needs("curriculum")] = 0
-    """First level of the curriculum: 0 (one person), …, 7 (eight people, one difference), …, 13 (seven differences)."""
+    """First level of the curriculum: 0 (one person), …, 7 (three people in a chain), 8 (eight people, one difference),
+    …, 14 (seven differences)."""
+    repeat_share: Annotated[Share, Needs("curriculum")] = 0.125
+    """Share of the updates that repeat an earlier level of the curriculum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +65,15 @@ PRESETS = (
         about="Age arithmetic: numbers as angles and products, so that addition is easy to learn. Extra supervision in "
         "training: the ages of all people.",
         updates=30_000,
-        minutes=9,
         lr=3e-3,
         weight_decay=1e-4,
         ema=0.99,
         validate_every=500,
+        burn_in=56,
+        stages=(
+            {"minutes": 9, "burn_in": 0},
+            {"updates": 600, "lr": 1e-3, "curriculum": False, "validate_every": 100},
+        ),
     ),
     EstimatesPreset(
         name="ages-answers",
@@ -78,18 +85,25 @@ PRESETS = (
         ema=0.995,
         pass_mark=0.7,
         validate_every=500,
+        stages=({"updates": 4_113, "lr": 3e-3, "pass_mark": 0.93}, {"updates": 4_000}),
     ),
     PaperPreset(
         name="ages-paper",
-        about="Age arithmetic as in the paper's appendix: one-hot numbers, 3-layer MLPs of 128 units, an LSTM. The "
-        "curriculum starts with one person. Train with --layers 1 --lr 2e-3 --pass-mark 0.5 first, then --start-from "
-        "it and --curriculum-level 7.",
+        about="Age arithmetic as in the paper's appendix: one-hot numbers, 3-layer MLPs of 128 units, an LSTM. One "
+        "ReLU layer and few people at first, chains of three people before stories of eight; grown last.",
         hidden=128,
         updates=1_000_000,
         minutes=20,
         beta2=0.98,
         ema=0.998,
         pass_mark=0.9,
+        repeat_share=0.25,
+        stages=(
+            {"layers": 1, "lr": 2e-3, "pass_mark": 0.5, "minutes": 15},
+            {"layers": 1, "curriculum_level": 2, "pass_mark": 0.8, "minutes": 75, "schedule": "constant"},
+            {"layers": 1, "curriculum_level": 7, "lr": 3e-4, "minutes": 75},
+            {"curriculum_level": 8, "lr": 1e-4, "pass_mark": 0.5, "minutes": 15},
+        ),
     ),
     PaperPreset(
         name="ages-paper-original",

@@ -159,11 +159,21 @@ def _measure(
     wrong = wrong_by_step(network, questions, steps[-1], max_facts, progress)
     by_task = {task: wrong[:, rows].mean(1) for task, rows in questions.rows_by_task.items()}
     errors = {task: float(figures[-1]) for task, figures in by_task.items()}
+    never = np.logical_and.accumulate(wrong)
     return {
         "mean_error": float(np.mean(list(errors.values()))),
         "failed_tasks": [task for task, error in errors.items() if error > FAILED],
         "error_by_task": {str(task): error for task, error in errors.items()},
         "mean_error_by_steps": {str(t): float(np.mean([row[t - 1] for row in by_task.values()])) for t in steps},
+        "mean_error_within_steps": {
+            str(t): float(np.mean([never[t - 1, rows].mean() for rows in questions.rows_by_task.values()]))
+            for t in steps
+        },
+        "meaning": {
+            "mean_error": "wrong at the last step",
+            "mean_error_by_steps": "wrong at step t",
+            "mean_error_within_steps": "wrong at all of the first t steps",
+        },
         "error_by_task_and_steps": {
             str(task): {str(t): float(row[t - 1]) for t in steps} for task, row in by_task.items()
         },
@@ -205,7 +215,8 @@ def tables(result: dict[str, Any]) -> list[Any]:
         style = "red" if int(task) in result["failed_tasks"] else ""
         cells = [f"{errors[t]:.1%}" for t in steps]
         table.add_row(task, TASK_NAMES[int(task) - 1], f"{result['n_by_task'][task]:,}", *cells, style=style)
-    table.add_row("", "mean error", f"{result['n']:,}", *[f"{result['mean_error_by_steps'][t]:.2%}" for t in steps])
+    for label, key in (("at the step", "mean_error_by_steps"), ("within the steps", "mean_error_within_steps")):
+        table.add_row("", f"mean error {label}", f"{result['n']:,}", *[f"{result[key][t]:.2%}" for t in steps])
     failed = ", ".join(map(str, result["failed_tasks"])) or "none"
     summary = (
         f"\n{result['data']}: mean error {result['mean_error']:.2%}; failed tasks (error > {FAILED:.0%}): {failed}"

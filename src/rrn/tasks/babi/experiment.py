@@ -39,8 +39,8 @@ LEAST_ERROR = 1e-3
 class BabiExperiment(Experiment[BabiPreset]):
     """Samples tasks by running error. `RolesPreset` adds a loss on the supporting facts."""
 
-    def __init__(self, preset: BabiPreset) -> None:
-        super().__init__(preset)
+    def __init__(self, preset: BabiPreset, whole: BabiPreset | None = None) -> None:
+        super().__init__(preset, whole)
         unknown = [task for task in preset.tasks if task not in TASKS]
         if unknown or not preset.tasks:
             raise InputError(f"--tasks: expected numbers from 1 to 20, got {', '.join(map(str, unknown)) or 'none'}")
@@ -52,7 +52,7 @@ class BabiExperiment(Experiment[BabiPreset]):
         self.pool: EncodedQuestions | None = None
         self.pooled = dict.fromkeys(preset.tasks, POOL)
         """Questions of each task in the pool."""
-        self.validation = self._questions(stream=1).take(VALIDATION)
+        self.validation = self._questions(self.whole, stream=1).take(VALIDATION)
         self.official = (
             None if preset.data is None else encode(read_babi(preset.data, "train", preset.tasks), self.table)
         )
@@ -60,8 +60,7 @@ class BabiExperiment(Experiment[BabiPreset]):
     def network(self) -> nn.Module:
         return build(self.preset)
 
-    def _questions(self, stream: int) -> EndlessQuestions:
-        preset = self.preset
+    def _questions(self, preset: BabiPreset, stream: int) -> EndlessQuestions:
         return EndlessQuestions(
             preset.seed, preset.tasks, self.table, stream, preset.unanswerable_share, preset.varied_share
         )
@@ -81,7 +80,7 @@ class BabiExperiment(Experiment[BabiPreset]):
             if self.official is not None:
                 self.pool = self.official.window(self.pooled, turn)
             else:
-                self.pool = self._questions(stream=2 + turn).take(self.pooled)  # 0 and 1: test, validation
+                self.pool = self._questions(preset, stream=2 + turn).take(self.pooled)  # 0 and 1: test, validation
         self.drawn += 1
         shortest = self.shortest if preset.curriculum_by_length else None
         return self.pool.sample(rng, preset.batch_size, preset.max_facts, weights, shortest)
@@ -135,7 +134,7 @@ class BabiExperiment(Experiment[BabiPreset]):
         self.pooled = {task: int(position.get(f"pooled_{task}", POOL)) for task in self.pooled}
 
     def validate(self, network: nn.Module) -> dict[str, float]:
-        wrong = wrong_by_step(network, self.validation, self.preset.steps, self.preset.max_facts)[-1]
+        wrong = wrong_by_step(network, self.validation, self.whole.steps, self.whole.max_facts)[-1]
         errors = {task: float(wrong[rows].mean()) for task, rows in self.validation.rows_by_task.items()}
         worst = max(errors, key=lambda task: errors[task])
         failed = sum(error > 0.05 for error in errors.values())

@@ -109,7 +109,7 @@ KINDS = (RolesPreset, PaperPreset, LSTMPreset, MemN2NPreset, EntNetPreset)
 _PAPER = PaperPreset(
     name="babi-paper",
     about="bAbI as in the paper's appendix: LSTMs of 32 units, MLPs of 3 layers of 128, the question on every edge. "
-    "Train with --layers 1 first, then --start-from its weights.",
+    "One ReLU layer at first, then grown to three.",
     hidden=128,
     dropout=0.5,
     position_shift=0,
@@ -121,6 +121,10 @@ _PAPER = PaperPreset(
     beta2=0.98,
     ema=0.998,
     validate_every=500,
+    stages=(
+        {"layers": 1},
+        {"updates": 200, "minutes": 20, "lr": 3e-4, "curriculum_by_length": False, "validate_every": 200, "seed": 0},
+    ),
 )
 
 _ROLES = RolesPreset(
@@ -152,17 +156,29 @@ PRESETS = (
         support_loss=0.0,
         updates=10_000,
         validate_every=500,
+        stages=({"seed": 1}, {"seed": 1}),
     ),
     replace(
         _ROLES,
         name=ASKED,
-        about="As babi, fine-tuned (--start-from babi) on unanswerable questions and more varied stories.",
+        about="As babi, fine-tuned on unanswerable questions and more varied stories.",
         sampling_by_error=0.5,
         unanswerable_share=0.25,
         varied_share=0.25,
         updates=2_000,
         lr=1e-3,
         validate_every=250,
+        stages=(
+            {
+                "sampling_by_error": _ROLES.sampling_by_error,
+                "unanswerable_share": 0.0,
+                "varied_share": 0.0,
+                "updates": _ROLES.updates,
+                "lr": _ROLES.lr,
+                "validate_every": _ROLES.validate_every,
+            },
+            {"seed": 0},
+        ),
     ),
     _PAPER,
     replace(
@@ -177,6 +193,7 @@ PRESETS = (
         minutes=None,
         l2=1e-5,
         beta2=0.999,
+        stages=(),
         **PAPERS_OPTIMIZER,
     ),
     replace(
@@ -184,6 +201,20 @@ PRESETS = (
         name="babi-paper-linear",
         about="Ablation of babi-paper: fact, question and position encoded by one linear layer.",
         encoding="linear",
+        minutes=None,
+        schedule="constant",
+        validate_every=2_500,
+        stages=(
+            {"layers": 1, "updates": 22_500},
+            {"layers": 1, "updates": 400_000, "lr": 3e-4, "curriculum_by_length": False},
+            {
+                "updates": 300,
+                "lr": 1e-4,
+                "schedule": "cosine",
+                "curriculum_by_length": False,
+                "validate_every": 100,
+            },
+        ),
     ),
     replace(
         _PAPER,
@@ -197,6 +228,7 @@ PRESETS = (
         about="A baseline of the paper's table: one LSTM over all words of the story and the question.",
         hidden=128,
         steps=1,
+        stages=({"seed": 1, "updates": 100_000, "minutes": 25},),
         **_COMPARED,
     ),
     MemN2NPreset(
@@ -207,6 +239,7 @@ PRESETS = (
         steps=3,
         loss="last",
         sampling_by_error=0.5,
+        stages=({"seed": 1, "updates": 100_000},),
         **_COMPARED,
     ),
     EntNetPreset(
@@ -216,6 +249,7 @@ PRESETS = (
         max_facts=50,
         steps=1,
         sampling_by_error=0.5,
+        stages=({"seed": 1, "updates": 100_000},),
         **_COMPARED,
     ),
 )

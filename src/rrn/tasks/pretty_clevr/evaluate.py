@@ -8,7 +8,17 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.tasks.evaluation import EvaluateOptions, Progress, in_parts, no_progress, reported_steps, steps_table
+from rrn.tasks.evaluation import (
+    MEANING,
+    EvaluateOptions,
+    Progress,
+    at_and_within,
+    in_parts,
+    no_progress,
+    reported_steps,
+    steps_table,
+    summary,
+)
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.predict import probabilities
 from rrn.tasks.weights import from_pretrained, read_config
@@ -50,12 +60,14 @@ def evaluate(network: nn.Module, preset: Preset, options: EvaluateOptions, progr
         }
         return {
             "accuracy": float(right[-1].mean()),
+            **at_and_within(right, at),
             "accuracy_by_jumps": {jumps: figures[str(at[-1])] for jumps, figures in by_jumps.items()},
             "accuracy_by_jumps_and_steps": by_jumps,
         }
 
     result = {"n": len(numbers), **measure(network, steps, 0), "random": 1 / data.OBJECTS, "steps": steps[-1]}
     result |= {"training_steps": preset.steps, "beside": {}}
+    result["meaning"] = {"accuracy": "right at the last step", **MEANING}
     for index, name in enumerate(options.beside, 1):
         its_preset, config = read_config(name)
         if its_preset.task != preset.task:
@@ -70,14 +82,13 @@ def evaluate(network: nn.Module, preset: Preset, options: EvaluateOptions, progr
 def tables(result: dict[str, Any]) -> list[Any]:
     by_jumps = result["accuracy_by_jumps_and_steps"]
     own = steps_table("jumps", by_jumps)
-    taken, questions = counted(result["steps"], "step"), counted(result["n"], "question")
-    summary = f"\nall jumps, {taken}: {result['accuracy']:.2%} of {questions}\n"
+    overall = f"\n{summary(result, 'all jumps')}\n"
     others = result["beside"]
     if not others:
-        return [own, summary.rstrip()]
+        return [own, overall.rstrip()]
     headings = [f"{name}, {counted(other['steps'], 'step')}" for name, other in others.items()]
     beside = Table("jumps", *headings, "random", box=None, header_style="bold")
     for jumps in by_jumps:
         figures = [other["accuracy_by_jumps"][jumps] for other in others.values()]
         beside.add_row(jumps, *[f"{figure:.1%}" for figure in [*figures, result["random"]]])
-    return [own, summary, beside]
+    return [own, overall, beside]

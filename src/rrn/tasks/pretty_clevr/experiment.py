@@ -27,10 +27,10 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
 
     furthest = data.JUMPS - 1
 
-    def __init__(self, preset: PrettyClevrPreset) -> None:
-        super().__init__(preset)
+    def __init__(self, preset: PrettyClevrPreset, whole: PrettyClevrPreset | None = None) -> None:
+        super().__init__(preset, whole)
         valid = data.scenes("valid")
-        rng = seeded(preset.seed, 2)
+        rng = seeded(self.whole.seed, 2)
         self.validation = (valid, np.sort(rng.choice(len(valid) * data.QUESTIONS, VALIDATION, replace=False)))
 
     def network(self) -> nn.Module:
@@ -77,8 +77,8 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
 
     def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:
         logits, jumps = answer_of(outputs), batch["jumps"]
-        last = len(logits)
-        step = torch.arange(1, last + 1, device=logits.device)[:, None]
+        last = self.burned_in + len(logits)
+        step = torch.arange(self.burned_in + 1, last + 1, device=logits.device)[:, None]
         begins = jumps.clamp(max=last) if self.preset.loss == "every" else torch.full_like(jumps, last)
         answer = mean_when_due(logits, batch["answer"], step >= begins)
         if not isinstance(self.preset, RanksPreset):
@@ -96,12 +96,16 @@ class PrettyClevrExperiment(CurriculumExperiment[PrettyClevrPreset]):
             self.curriculum.open()
 
     def validate(self, network: nn.Module) -> dict[str, float]:
-        """The score is the mean accuracy over the numbers of jumps, 0 for those that the curriculum has not reached."""
+        """The score is the mean accuracy over the numbers of jumps that training ends with, whatever the curriculum
+        has reached: all, or at most as many as steps."""
         scenes, numbers = self.validation
-        right = right_by_step(network, scenes, numbers, self.preset.steps)[-1]
-        by_jumps = [float(right[numbers % data.JUMPS == jumps].mean()) for jumps in range(data.JUMPS)]
-        score = sum(by_jumps[: self.curriculum.longest + 1]) / data.JUMPS
-        each = {f"jumps_{jumps}": figure for jumps, figure in enumerate(by_jumps)}
+        steps = self.validation_steps
+        right = right_by_step(network, scenes, numbers, steps[-1])
+        jumps = numbers % data.JUMPS
+        by_steps = [[float(right[t - 1, jumps == n].mean()) for n in range(data.JUMPS)] for t in steps]
+        scored = data.JUMPS if self.whole.all_jumps_from < 1 else self.whole.steps + 1
+        score = float(np.mean([by_jumps[:scored] for by_jumps in by_steps]))
+        each = {f"jumps_{n}": figure for n, figure in enumerate(by_steps[0])}
         return {"score": score, **each, "longest": float(self.curriculum.longest)}
 
 

@@ -1,7 +1,7 @@
 """Presets of Pretty-CLEVR: the paper's three networks, two faster ones, and one for images."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -102,17 +102,23 @@ _PAPER = PaperPreset(
     minutes=20,
 )
 
+_LARGE: dict[str, Any] = {"batch_size": 256, "near_tie_share": 0.5, "pass_mark": 0.5}
+
+_STAY: dict[str, Any] = {"updates": 600, "lr": 1e-3, "curriculum": False, "validate_every": 100}
+"""A last stage after which the network keeps its answer."""
+
 PRESETS = (
     RanksPreset(
         name="pretty-clevr",
         about="Pretty-CLEVR, 0 to 7 jumps: distance ranks on the edges, the answer is a pointer. Extra supervision in "
         "training: the whole path.",
         updates=30_000,
-        minutes=6,
         lr=3e-3,
         weight_decay=1e-4,
         ema=0.99,
         validate_every=500,
+        burn_in=56,
+        stages=({"minutes": 6, "burn_in": 0}, _STAY),
     ),
     AttentionPreset(
         name="pretty-clevr-distances",
@@ -123,8 +129,20 @@ PRESETS = (
         weight_decay=1e-4,
         ema=0.99,
         validate_every=500,
+        burn_in=56,
+        stages=({"burn_in": 0}, _STAY),
     ),
-    _PAPER,
+    replace(
+        _PAPER,
+        all_jumps_from=1.0,
+        distance_scale=256,
+        stages=(
+            {"minutes": 20, "distance_scale": 16},
+            {"minutes": 30, "distance_scale": 64, **_LARGE},
+            {"minutes": 50, "distance_scale": 128, **_LARGE},
+            {"minutes": 50, **_LARGE},
+        ),
+    ),
     replace(
         _PAPER,
         name="pretty-clevr-paper-count",

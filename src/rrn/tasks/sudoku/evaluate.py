@@ -2,7 +2,7 @@
 
 A puzzle is solved *within* t steps if, at one of the first t steps, the grid is filled, breaks no rule and is the right
 one: the network stops there, as `rrn solve` does. The paper counts grids that are right *at* step t, without stopping.
-``--never-stop`` reports that too; it runs all steps.
+Both are reported; ``--no-never-stop`` leaves out the second, which runs all steps of all puzzles.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, counted
-from rrn.tasks.evaluation import EvaluateOptions, by_attempts, in_parts, step_list
+from rrn.tasks.evaluation import MEANING, EvaluateOptions, at_and_within, by_attempts, in_parts, step_list
 from rrn.tasks.sudoku.data import read_sets
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
@@ -37,8 +37,8 @@ class Options(EvaluateOptions):
     """Attempts per puzzle; all but the first add noise. Reported separately from the first attempt."""
     search: bool = True
     """Use best-first search if the network was trained for it (--contradiction-share)."""
-    never_stop: bool = False
-    """Also report the share that is right at each step, without stopping at a valid grid."""
+    never_stop: bool = True
+    """Also report the share that is right at each step, without stopping at a valid grid. This runs all steps."""
     split: str = "test"
     """Of a folder of several sets: the one to measure on."""
     zero_positions: bool = False
@@ -69,10 +69,11 @@ def evaluate(
     def by_givens(solved: np.ndarray) -> dict[str, float]:
         return {str(g): float(solved[row].mean()) for g, row in rows.items()}
 
-    result = {
+    result: dict[str, Any] = {
         "n": len(puzzles),
         "data": source,
         "accuracy": {str(t): float((first <= t).mean()) for t in steps},
+        "meaning": {"accuracy": "solved within t steps, stopping at a filled grid that breaks no rule"},
         "cell_accuracy": float((found.details["first_answers"] == solutions).mean()),
         "n_by_givens": {str(g): int(row.sum()) for g, row in rows.items()},
         "accuracy_by_givens": by_givens(first_attempt),
@@ -97,7 +98,8 @@ def evaluate(
             return (answers_by_step(network, puzzles[part], steps[-1]) == solutions[part]).all(-1)
 
         at = in_parts(right_at, len(puzzles), SLOTS, progress)
-        result["accuracy_at_step"] = {str(t): float(at[t - 1].mean()) for t in steps}
+        result["accuracy_at_step"] = at_and_within(at, steps)["accuracy_at_step"]
+        result["meaning"]["accuracy_at_step"] = MEANING["accuracy_at_step"]
     if options.zero_positions:
         result["zero_positions"] = True
     return result
@@ -138,11 +140,11 @@ def tables(result: dict[str, Any]) -> list[Any]:
     )
     for givens, figures in result["accuracy_by_givens_and_steps"].items():
         table.add_row(givens, f"{result['n_by_givens'][givens]:,}", *[f"{figures[t]:.1%}" for t in steps])
-    table.add_row("all", f"{result['n']:,}", *[f"{result['accuracy'][t]:.1%}" for t in steps], style="bold")
+    table.add_row("solved within", f"{result['n']:,}", *[f"{result['accuracy'][t]:.1%}" for t in steps], style="bold")
     lines: list[Any] = [table, f"\ncells right: {result['cell_accuracy']:.2%}"]
     if "attempts" in result:
         lines.append(f"within {counted(result['attempts'], 'attempt')}: {result['accuracy_attempts']:.2%}")
     if "accuracy_at_step" in result:
-        figures = ", ".join(f"{t}: {share:.1%}" for t, share in result["accuracy_at_step"].items())
-        lines.append(f"right at step {figures}")
+        table.add_row("right at", f"{result['n']:,}", *[f"{result['accuracy_at_step'][t]:.1%}" for t in steps])
+        lines.append("Last row: grids that are right at that step, without stopping.")
     return lines

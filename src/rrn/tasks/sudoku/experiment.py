@@ -15,10 +15,10 @@ from rrn.errors import InputError, needs_extra
 from rrn.nn.losses import IGNORE
 from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset
 from rrn.tasks.sudoku.data import PuzzleSet, add_givens
-from rrn.tasks.sudoku.exact import generate, generate_few_givens
+from rrn.tasks.sudoku.exact import generate, generate_few_givens, generate_hard
 from rrn.tasks.sudoku.files import read_puzzles
 from rrn.tasks.sudoku.model import build, candidates_of
-from rrn.tasks.sudoku.predict import solve
+from rrn.tasks.sudoku.predict import SLOTS, answers_by_step, solve
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
@@ -29,6 +29,8 @@ from rrn.training.slots import SlotExperiment, draw_from
 VALIDATION = 256
 """Number of puzzles; four times as many for the network on candidates, which is fast."""
 VALIDATION_SEED, FEW_GIVENS_SEED = 7, 8
+LEAST_GUESSES = 12
+"""Of the puzzles of --hard-pool: guesses of the exact solver."""
 NONE = 9
 """With --contradiction-share: the class of every cell of a puzzle without a solution."""
 CURRICULUM_END = 0.5
@@ -40,8 +42,8 @@ SHARE_MEMORY = 0.005
 
 
 class SudokuExperiment(SlotExperiment[SudokuPreset]):
-    def __init__(self, preset: SudokuPreset) -> None:
-        super().__init__(preset)
+    def __init__(self, preset: SudokuPreset, whole: SudokuPreset | None = None) -> None:
+        super().__init__(preset, whole)
         self.contradiction_share = preset.contradiction_share if isinstance(preset, CandidatesPreset) else 0.0
         if isinstance(preset, PaperPreset | ConvolutionalPreset) and 9 * preset.tied_digit_units > preset.hidden:
             raise InputError("--tied-digit-units: at most a ninth of --hidden")
@@ -53,15 +55,16 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
 
     @cached_property
     def pools(self) -> list[PuzzleSet]:
-        """The puzzles of --pool and --few-givens-pool. The latter are generated at first use."""
+        """The puzzles of --pool, --few-givens-pool and --hard-pool. The latter are generated at first use."""
         if not self.preset.few_givens_pool:
             return self.pool_files
         if not COMPILED:
             missing = needs_extra("--few-givens-pool: generating puzzles with few givens", "fast")
             warnings.warn(f"{missing}; training continues without them", stacklevel=1)
             return self.pool_files
-        rng = seeded(self.preset.seed, FEW_GIVENS_SEED)
-        return [*self.pool_files, PuzzleSet(*generate_few_givens(self.preset.few_givens_pool, rng))]
+        rng, hard = seeded(self.preset.seed, FEW_GIVENS_SEED), self.preset.hard_pool
+        pools = [*self.pool_files, PuzzleSet(*generate_few_givens(self.preset.few_givens_pool, rng))]
+        return [*pools, PuzzleSet(*generate_hard(hard, rng, LEAST_GUESSES)[:2])] if hard else pools
 
     @cached_property
     def built(self) -> PuzzleNetwork:
@@ -130,16 +133,24 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
 
     @cached_property
     def validation(self) -> PuzzleSet:
-        """Puzzles of the final --extra-givens; for the paper's network without curriculum, 0 to 17 as in the paper."""
-        mixed = isinstance(self.preset, PaperPreset) and not self.preset.extra_givens_decrement
-        givens = (0, 17) if mixed else self.preset.extra_givens
-        count = 4 * VALIDATION if isinstance(self.preset, CandidatesPreset) else VALIDATION
-        return PuzzleSet(*generate(count, seeded(VALIDATION_SEED), givens))
+        """Puzzles of the final --extra-givens; half of those of the paper's network have 0 to 17 more, as in the
+        paper."""
+        count = 4 * VALIDATION if isinstance(self.whole, CandidatesPreset) else VALIDATION
+        rng, mixed = seeded(VALIDATION_SEED), isinstance(self.whole, PaperPreset)
+        few = count if not mixed else count // 2 if self.whole.extra_givens_decrement else 0
+        parts = [generate(few, rng, self.whole.extra_givens), generate(count - few, rng, (0, 17))]
+        return PuzzleSet(*(np.concatenate(grids) for grids in zip(*parts, strict=True)))
 
     def validate(self, network: nn.Module) -> dict[str, float]:
-        steps = self.built.validation_steps or min(self.preset.steps, 64)
-        solved = solve(self.validation.puzzles, network=network, max_steps=steps, attempts=1)
-        cells = solved.answers == self.validation.solutions
+        """With --stay, the score counts grids that are right *at* the last step, else those solved *within* all."""
+        steps = self.built.validation_steps or min(self.whole.steps, 64)
+        puzzles, solutions = self.validation.puzzles, self.validation.solutions
+        if self.whole.stay:
+            parts = [slice(low, low + SLOTS) for low in range(0, len(puzzles), SLOTS)]
+            answers = np.concatenate([answers_by_step(network, puzzles[part], steps)[-1] for part in parts])
+        else:
+            answers = solve(puzzles, network=network, max_steps=steps, attempts=1).answers
+        cells = answers == solutions
         figures = {"solved": float(cells.all(1).mean()), "cells": float(cells.mean())}
         figures["score"] = figures["solved"] + 0.01 * figures["cells"]
         return figures | {"most_extra": self.curriculum.extra} if self.curriculum else figures

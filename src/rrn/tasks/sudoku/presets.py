@@ -18,7 +18,7 @@ _IN_SLOTS: dict[str, Any] = {"steps": 64, "segment": 8, "updates": 1_000_000, "l
 
 _SHALLOW = PaperPreset(
     name="sudoku-paper-shallow",
-    about="The first stage of sudoku-paper: one ReLU layer in each MLP, tied digits, many givens at first.",
+    about="As sudoku-paper, with one ReLU layer in each MLP and less training.",
     hidden=96,
     layers=1,
     tied_digit_units=8,
@@ -44,8 +44,28 @@ _CANDIDATES = CandidatesPreset(
     minutes=10,
     weight_decay=0.01,
     validate_every=5000,
+    stages=(
+        {},
+        {
+            "minutes": 50,
+            "lr": 1.5e-3,
+            "extra_givens_start": 0,
+            "slot_steps": (32, 64),
+            "noise": 0.15,
+            "few_givens_pool": 10_000,
+            "pool_share": 0.5,
+            "pool_extra_givens": (0, 2),
+        },
+    ),
     **_IN_SLOTS,
 )
+
+_NARROW: dict[str, Any] = {
+    "hidden": 48, "message_width": 16, "layer_width": 128, "segment": 8, "contradiction_share": 0.0, "stay": 0.0
+}  # fmt: skip
+"""The first stages of sudoku-hard have the network of sudoku."""
+
+_MANY_HARD: dict[str, Any] = {"few_givens_pool": 10_000, "hard_pool": 2_500}
 
 STRONGEST = "sudoku-hard"
 """The shipped weights for puzzles that those of `sudoku` do not solve."""
@@ -56,7 +76,7 @@ PRESETS = (
         _CANDIDATES,
         name=STRONGEST,
         about="A wider network on the candidate graph that also detects contradictions, for best-first search on the "
-        "hardest puzzles. --start-from weights of sudoku.",
+        "hardest puzzles. Widened from the network of sudoku.",
         hidden=96,
         message_width=24,
         layer_width=256,
@@ -70,13 +90,43 @@ PRESETS = (
         minutes=60,
         lr=1e-3,
         validate_every=4000,
+        stages=(
+            {**_NARROW, "extra_givens_start": 12, "slot_steps": (32, 40), "pool_share": 0.4, "minutes": 10, "lr": 2e-3},
+            {
+                **_NARROW,
+                **_MANY_HARD,
+                "slot_steps": (32, 48),
+                "noise": 0.15,
+                "pool_share": 0.5,
+                "pool_extra_givens": (0, 2),
+                "minutes": 30,
+                "lr": 1.5e-3,
+            },
+            {
+                **_MANY_HARD,
+                "slot_steps": (48, 96),
+                "noise": 0.15,
+                "contradiction_share": 0.0,
+                "pool_extra_givens": (0, 1),
+                "minutes": 20,
+            },
+            {**_MANY_HARD, "minutes": 60},
+            {
+                **_MANY_HARD,
+                "slot_steps": (48, 96),
+                "contradiction_share": 0.3,
+                "pool_share": 0.9,
+                "pool_extra_givens": (0, 3),
+                "minutes": 110,
+            },
+        ),
     ),
     _SHALLOW,
     replace(
         _SHALLOW,
         name="sudoku-paper",
-        about="Sudoku as in the paper: one node per cell, 96 units, an LSTM. Grown: --start-from weights of "
-        "sudoku-paper-shallow.",
+        about="Sudoku as in the paper: one node per cell, 96 units, an LSTM. One ReLU layer and many givens at first, "
+        "then grown to three layers.",
         layers=3,
         slot_steps=(40, 64),
         extra_givens_start=0,
@@ -84,6 +134,28 @@ PRESETS = (
         minutes=55,
         lr=1e-3,
         validate_every=250,
+        few_givens_pool=10_000,
+        stages=(
+            {
+                "layers": 1,
+                "extra_givens_start": 45,
+                "easy_share": 0.25,
+                "stay": 0.7,
+                "slot_steps": (32, 64),
+                "batch_size": 32,
+                "lr": 2e-3,
+                "minutes": 240,
+                "validate_every": 1000,
+            },
+            {
+                "extra_givens_start": 30,
+                "easy_share": 0.3,
+                "stay": 0.85,
+                "slot_steps": (64, 96),
+                "lr": 6e-4,
+                "minutes": 45,
+            },
+        ),
     ),
     PaperPreset(
         name="sudoku-paper-original",

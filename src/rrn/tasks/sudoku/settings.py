@@ -42,12 +42,14 @@ class SudokuPreset(SlotPreset):
     few_givens_pool: Annotated[int, Range(least=0, most=10_000_000)] = 0
     """Generate this many puzzles with few givens (about 20) when training starts, as one more --pool; about 100 per
     second."""
+    hard_pool: Annotated[int, Range(least=0, most=10_000_000), Needs("few_givens_pool")] = 0
+    """Generate this many puzzles that need guesses when training starts, as one more --pool; about 5 per second."""
     pool_share: Annotated[Share, Needs("pool", otherwise="few_givens_pool")] = 0.4
-    """The share of puzzles that come from --pool and --few-givens-pool."""
+    """The share of puzzles that come from --pool, --few-givens-pool and --hard-pool."""
     pool_extra_givens: Annotated[
         Givens, Needs("pool", otherwise="few_givens_pool"), Needs("extra_givens_decrement", False)
     ] = (0, 3)
-    """Least and greatest number of digits added to a puzzle of --pool and --few-givens-pool."""
+    """Least and greatest number of digits added to a puzzle of --pool, --few-givens-pool and --hard-pool."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,8 +38,8 @@ class ConvolutionalPreset(_WithoutSlots):
 
 KINDS = (WholeGraphPreset, LearnedMessagesPreset, ConvolutionalPreset)
 
-_COMPARED: dict[str, Any] = {"extra_givens": (0, 17), "extra_givens_start": 30, "updates": 1_000_000, "minutes": 12}
-_ONE_STEP = _COMPARED | {"ema": 0.998, "validate_every": 100}
+_COMPARED: dict[str, Any] = {"extra_givens": (0, 17), "extra_givens_start": 30, "updates": 1_000_000}
+_ONE_STEP = _COMPARED | {"ema": 0.998, "minutes": 12, "validate_every": 100}
 
 _LEARNED_MESSAGES = LearnedMessagesPreset(
     name="sudoku-learned-messages",
@@ -49,6 +49,7 @@ _LEARNED_MESSAGES = LearnedMessagesPreset(
     batch_size=8,
     lr=3e-3,
     ema=0.99,
+    minutes=7,
     validate_every=200,
     **_COMPARED,
 )
@@ -57,10 +58,14 @@ PRESETS = (
     PaperPreset(
         name="sudoku-rn-node",
         about="The node-centric relational network: the paper's network, run for one step. Tied digits, many givens "
-        "at first. Grown: --layers 1 --lr 2e-3 --extra-givens-start 33 first, then --start-from its weights.",
+        "and one ReLU layer at first, then grown to three layers.",
         hidden=96,
         tied_digit_units=8,
         steps=1,
+        stages=(
+            {"layers": 1, "minutes": 7, "lr": 2e-3, "extra_givens_start": 33},
+            {"minutes": 6, "extra_givens_start": 0, "seed": 0},
+        ),
         **_ONE_STEP,
     ),
     WholeGraphPreset(
@@ -84,6 +89,7 @@ PRESETS = (
         about="Deeply learned messages as first presented: a single step.",
         steps=1,
         batch_size=64,
+        minutes=4,
     ),
     ConvolutionalPreset(
         name="sudoku-convolutional",
