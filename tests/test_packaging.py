@@ -137,3 +137,21 @@ def test_it_installs_into_an_empty_environment(
     assert ran(script, "--version") == f"rrn {rrn.__version__}"
     if kind.endswith("whl"):
         assert '"valid": true' in ran(script, "solve", PUZZLE, "--json")
+
+
+def test_the_workflow_of_github_calls_what_ci_calls() -> None:
+    """On Linux .ci/run itself; elsewhere the test command of the Makefile, without the browser tests."""
+    yaml = pytest.importorskip("yaml")
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())["jobs"]
+    commands = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
+    assert commands["linux"] == ["bash .ci/run"]
+    makefile = (ROOT / "Makefile").read_text()
+    tests = re.search(r"-m (pytest [^\n]+)", makefile)
+    assert tests
+    assert commands["others"][-1] == f"python -m {tests[1]} --ignore tests/web"
+    versions = [
+        f"Programming Language :: Python :: {version}" for version in jobs["linux"]["strategy"]["matrix"]["python"]
+    ]
+    assert versions == [
+        name for name in PROJECT["classifiers"] if name.startswith("Programming Language :: Python :: 3.")
+    ]
