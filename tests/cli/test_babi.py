@@ -98,6 +98,20 @@ def test_a_story_on_standard_input(call: Call, weights: Path, monkeypatch: pytes
     assert json.loads(out)["question"] == "Where is John?"
 
 
+def test_each_question_is_about_the_facts_before_it(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "Mary went to the kitchen\nWhere is Mary?\nMary moved to the garden\nWhere is Mary?\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    code, out, _ = call("ask", "babi", "--json")
+    assert code == 0
+    first, second = json.loads(out)
+    assert [first["answer"], second["answer"]] == ["kitchen", "garden"]
+    assert not any("?" in fact["fact"] for fact in second["facts"])
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    code, out, _ = call("ask", "babi")
+    assert code == 0
+    assert out.count("Where is Mary?") == 2
+
+
 def test_a_prompt_takes_facts_and_questions(call: Call, weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = iter(
         ["Mary went to the kitchen.", "Mary went to the ofice.", "Where is Mary?", "new", "Where is John?", "end"]

@@ -137,13 +137,13 @@ def _grid(puzzle: np.ndarray, probabilities: np.ndarray | None, step: int, last:
 
 def _babi() -> Act:
     from rrn.tasks.answers import important_facts
-    from rrn.tasks.babi.predict import parse as read
-    from rrn.tasks.babi.predict import predict
+    from rrn.tasks.babi.predict import dialogue, predict
     from rrn.tasks.babi.presets import ASKED
     from rrn.tasks.weights import from_pretrained
 
     network = from_pretrained(ASKED)
-    result = predict(network, read(STORY, STORY_QUESTION), network.preset.steps, network.preset.max_facts)
+    [asked] = dialogue(STORY, STORY_QUESTION)
+    result = predict(network, asked, network.preset.steps, network.preset.max_facts)
     needed = sorted((fact for fact, _ in important_facts(result, 2)), key=result.details["facts"].index)
     reason = f"It needed: {' '.join(needed)}"
     return lambda stage: _answer(stage, "A story.", STORY, STORY_QUESTION, _best(result), "office", reason)

@@ -128,3 +128,24 @@ def test_the_result_of_a_story() -> None:
     assert (result.steps, result.attempts, result.record.shape) == (3, 1, (3, AGES))
     assert [best[0][0] for best in top_choices(result, 1)] == ["11", "10", "10"]
     assert is_correct(predict(Knowing(), story, 1)) is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Ann is 20, Bob is 4 older than Ann, how old is Bob?", "Ann is 20 and Bob is 4 older than Ann. How old is Bob?"],
+)
+def test_commas_and_conjunctions_end_a_fact(text: str) -> None:
+    assert int(parse(text).questions.answer[0]) == 24
+
+
+@pytest.mark.parametrize(
+    ("fact", "message"),
+    [
+        ("Bob is 4.5 years older than Ann", "cannot read 'Bob is 4.5 years older than Ann'; ages .* are whole years"),
+        ("Bob is 4,5 years older than Ann", "whole years"),
+        ("Bob is twice as old as Ann", "cannot read 'Bob is twice as old as Ann'; the network knows differences"),
+    ],
+)
+def test_fractions_and_ratios_are_refused_in_a_sentence(fact: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse(f"Ann is 20. {fact}. How old is Bob?")

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.tasks.babi.predict import Asked, parse, predict
+from rrn.tasks.babi.predict import Asked, dialogue, predict
 from rrn.tasks.babi.vocabulary import WORD_IDS, WORDS
 
 
@@ -55,10 +55,11 @@ def test_what_cannot_be_asked_is_named(facts: list[str], question: str, named: s
 
 
 def test_the_question_may_be_the_last_sentence() -> None:
-    asked = parse("Mary went to the kitchen. John moved to the garden.\nWhere is Mary?")
+    [asked] = dialogue("Mary went to the kitchen. John moved to the garden.\nWhere is Mary?")
     assert asked == (["Mary went to the kitchen.", "John moved to the garden."], "Where is Mary?", ())
-    assert parse("Mary went to the kitchen.", "Where is Mary?") == (["Mary went to the kitchen."], "Where is Mary?", ())
+    expected = (["Mary went to the kitchen."], "Where is Mary?", ())
+    assert dialogue("Mary went to the kitchen.", "Where is Mary?") == [expected]
     with pytest.raises(InputError, match="the question: none"):
-        parse("Mary went to the kitchen.")
+        dialogue("Mary went to the kitchen.")
     with pytest.raises(InputError, match="'kitchn'"):
-        parse("Mary went to the kitchn. Where is Mary?")
+        dialogue("Mary went to the kitchn. Where is Mary?")

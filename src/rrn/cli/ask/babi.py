@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -36,7 +36,7 @@ SHOWN = 3
 @dataclass(frozen=True)
 class Options(AskOptions):
     story: Annotated[str, tyro.conf.Positional] = ""
-    """Facts; the last sentence may be the question. Unset: a prompt, or standard input."""
+    """Facts and questions; a question is about the facts before it. Unset: a prompt, or standard input."""
     question: Annotated[str, tyro.conf.Positional] = ""
     weights: str = ASKED
     example: bool = False
@@ -51,17 +51,22 @@ def main(arguments: list[str]) -> int:
     if options.words:
         _list_words(options.json)
         return 0
-    from rrn.tasks.babi.predict import UnknownWord
-    from rrn.tasks.babi.predict import parse as read
+    from rrn.tasks.babi.predict import UnknownWord, dialogue
 
     story, question = (EXAMPLE, EXAMPLE_QUESTION) if options.example else (options.story, options.question)
     if not story and sys.stdin.isatty():
         return _prompt(options)
     try:
-        asked = read(story or sys.stdin.read(), question)
+        every = dialogue(story or sys.stdin.read(), question)
     except UnknownWord as error:
         raise InputError(f"{error} (rrn ask babi --words lists those it knows)") from error
-    _print_result(_predict(options, asked), asked, options)
+    results = [(_predict(options, asked), asked) for asked in every]
+    if options.json:
+        answered = [_as_json(*each) for each in results]
+        print_json(answered if len(answered) > 1 else answered[0])
+        return 0
+    for result, asked in results:
+        _print_result(result, asked)
     return 0
 
 
@@ -72,19 +77,27 @@ def _predict(options: Options, asked: "Asked") -> "Result":
     return predict(network, asked, options.steps or network.preset.steps, network.preset.max_facts)
 
 
-def _print_result(result: "Result", asked: "Asked", options: Options) -> None:
+def _as_json(result: "Result", asked: "Asked") -> dict[str, Any]:
+    from rrn.tasks.answers import important_facts, top_choices
+
+    best = top_choices(result, SHOWN)
+    runners_up = [{"runners_up": {word: round(p, 4) for word, p in row[1:]}} for row in best]
+    return {
+        "question": result.details["question"],
+        "answer": result.answers,
+        "not_in_the_story": round(float(result.record[-1, UNKNOWN_ID]), 4),
+        "steps": [step | others for step, others in zip(steps_as_json(best), runners_up, strict=True)],
+        "facts": [{"fact": fact, "importance": round(value, 4)} for fact, value in important_facts(result, SHOWN)],
+        "read_as": dict(asked.replaced),
+    }
+
+
+def _print_result(result: "Result", asked: "Asked") -> None:
     from rrn.tasks.answers import important_facts, top_choices
 
     important, best = important_facts(result, SHOWN), top_choices(result, SHOWN)
     question, facts = result.details["question"], result.details["facts"]
     not_in_story = float(result.record[-1, UNKNOWN_ID])
-    if options.json:
-        runners_up = [{"runners_up": {word: round(p, 4) for word, p in row[1:]}} for row in best]
-        steps = [step | others for step, others in zip(steps_as_json(best), runners_up, strict=True)]
-        facts_json = [{"fact": fact, "importance": round(value, 4)} for fact, value in important]
-        answered = {"question": question, "answer": result.answers, "not_in_the_story": round(not_in_story, 4)}
-        print_json({**answered, "steps": steps, "facts": facts_json, "read_as": dict(asked.replaced)})
-        return
     console = Console(highlight=False)
     console.print(Text.assemble(" ".join(asked.facts), "\n", (question, "bold")))
     if asked.replaced:
@@ -128,7 +141,8 @@ def _prompt(options: Options) -> int:
                 read = normalise([], sentence)
                 if sentence.endswith("?"):
                     asked = Asked(list(facts), read.question, tuple({**replaced, **dict(read.replaced)}.items()))
-                    _print_result(_predict(options, asked), asked, options)
+                    result = _predict(options, asked)
+                    print_json(_as_json(result, asked)) if options.json else _print_result(result, asked)
                 else:
                     facts.append(read.question)
                     replaced |= dict(read.replaced)

@@ -18,6 +18,8 @@ _AGE = re.compile(rf"^{_NAME} is (\d{{1,9}})(?: years? old)?$", re.IGNORECASE)
 _DIFFERENCE = re.compile(rf"^{_NAME} is (\d{{1,9}}) (?:years? )?(older|younger) than {_NAME}$", re.IGNORECASE)
 _SAME = re.compile(rf"^{_NAME} is (?:as old as|the same age as) {_NAME}$", re.IGNORECASE)
 _QUESTION = re.compile(rf"^how old is {_NAME}$", re.IGNORECASE)
+_END = re.compile(r"(?<!\d)[.,]|[.,](?!\d)|[?!\n;]|\band\b", re.IGNORECASE)
+"""The end of a sentence; a point or comma within a number is none."""
 _FORMS = "'Ann is 20', 'Ann is 4 older than Bob', 'Ann is as old as Bob'"
 
 
@@ -57,7 +59,7 @@ def parse(text: str, question: str | None = None, seed: int = 0) -> Story:
     names: list[str] = []
     facts: list[tuple[int, int, int, int]] = []
     asked_name = question
-    for sentence in (s.strip() for s in re.split(r"[.?!\n;]+", text)):
+    for sentence in (s.strip() for s in _END.split(text)):
         if not sentence:
             continue
         if match := _QUESTION.match(sentence):
@@ -71,8 +73,7 @@ def parse(text: str, question: str | None = None, seed: int = 0) -> Story:
         elif match := _SAME.match(sentence):
             facts.append((_person(match[1], names), _person(match[2], names), 1, 0))
         else:
-            found = quote(sentence)
-            raise InputError(f"cannot read {found}; facts look like {_FORMS}, questions like 'How old is Ann?'")
+            raise InputError(f"cannot read {quote(sentence)}; {_why(sentence)}")
     if asked_name is None:
         raise InputError("no question: end with one such as 'How old is Ann?'")
     asked_name = match[1] if (match := _QUESTION.match(asked_name.strip(" ?"))) else asked_name.strip(" ?")
@@ -89,6 +90,15 @@ def parse(text: str, question: str | None = None, seed: int = 0) -> Story:
         np.array([[steps[person] for person in by_person]]),
     )
     return Story(names, questions)
+
+
+def _why(sentence: str) -> str:
+    """Why a sentence is neither a fact nor a question, for a message."""
+    if re.search(r"\d[.,]\d", sentence):
+        return "ages and differences are whole years, such as 4"
+    if re.search(r"\b(twice|thrice|half|times)\b", sentence, re.IGNORECASE):
+        return "the network knows differences in years, such as 'Ann is 4 older than Bob', not ratios"
+    return f"facts look like {_FORMS}, questions like 'How old is Ann?'"
 
 
 def _person(name: str, names: list[str]) -> int:

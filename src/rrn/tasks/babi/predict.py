@@ -24,14 +24,20 @@ class Asked(NamedTuple):
     replaced: tuple[tuple[str, str], ...] = ()
 
 
-def parse(story: str, question: str = "") -> Asked:
-    """Split a story into facts. Without ``question``, the last sentence is the question."""
-    facts = split_sentences(story)
-    if not question:
-        if not facts or not facts[-1].endswith("?"):
-            raise InputError("the question: none; give it as the second argument or as the last sentence of the story")
-        question = facts.pop()
-    return normalise(facts, question)
+def dialogue(story: str, question: str = "") -> list[Asked]:
+    """The questions of a story, each with the facts before it; or ``question`` with all the facts."""
+    facts: list[str] = []
+    every = []
+    for sentence in split_sentences(story):
+        if not sentence.endswith("?"):
+            facts.append(sentence)
+        elif not question:
+            every.append(normalise(facts, sentence))
+    if question:
+        every.append(normalise(facts, question))
+    if not every:
+        raise InputError("the question: none; give it as the second argument or in the story, ending with '?'")
+    return every
 
 
 def normalise(facts: list[str], question: str) -> Asked:
