@@ -10,6 +10,19 @@ ACCURACY = {
 }
 """By the name of the panel."""
 
-LOSE_ANSWERS: frozenset[str] = frozenset()
+LOSE_ANSWERS = frozenset(
+    {
+        "ages",
+        "ages-paper",
+        "babi-memn2n",
+        "babi-paper",
+        "babi-paper-apart",
+        "babi-paper-no-dropout",
+        "pretty-clevr-paper",
+        "pretty-clevr-pixels",
+        "sudoku-paper",
+    }
+)
 """Shipped networks whose accuracy at 2, 4 or 8 times the steps of training is more than 0.5 points lower than at the
-steps of training: ``results/staying.json``, by ``python -m benchmarks.staying``."""
+steps of training: ``results/staying.json``, by ``python -m benchmarks.staying``. `sudoku-paper` solves 53 of 100 puzzles
+with 17 extra givens at step 64, all of them within 16 steps."""

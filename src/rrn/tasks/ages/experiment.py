@@ -87,6 +87,8 @@ class PaperAgesExperiment(AgesExperiment):
 
     furthest = len(data.LEVELS) - 1
 
+    preset: PaperPreset
+
     def __init__(self, preset: PaperPreset, whole: AgesPreset | None = None) -> None:
         super().__init__(preset, whole)
         if preset.curriculum:

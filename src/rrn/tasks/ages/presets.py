@@ -73,6 +73,7 @@ PRESETS = (
         stages=(
             {"minutes": 9, "burn_in": 0},
             {"updates": 600, "lr": 1e-3, "curriculum": False, "validate_every": 100},
+            {"updates": 500, "lr": 5e-4, "curriculum": False, "validate_every": 100},
         ),
     ),
     EstimatesPreset(
@@ -98,10 +99,18 @@ PRESETS = (
         ema=0.998,
         pass_mark=0.9,
         repeat_share=0.25,
+        burn_in=56,
         stages=(
-            {"layers": 1, "lr": 2e-3, "pass_mark": 0.5, "minutes": 15},
-            {"layers": 1, "curriculum_level": 2, "pass_mark": 0.8, "minutes": 75, "schedule": "constant"},
-            {"layers": 1, "curriculum_level": 7, "lr": 3e-4, "minutes": 75},
+            {"layers": 1, "lr": 2e-3, "pass_mark": 0.5, "minutes": 15, "burn_in": 0},
+            {
+                "layers": 1,
+                "curriculum_level": 2,
+                "pass_mark": 0.8,
+                "minutes": 75,
+                "schedule": "constant",
+                "burn_in": 0,
+            },
+            {"layers": 1, "curriculum_level": 7, "lr": 3e-4, "minutes": 75, "burn_in": 0},
             {"curriculum_level": 8, "lr": 1e-4, "pass_mark": 0.5, "minutes": 15},
         ),
     ),

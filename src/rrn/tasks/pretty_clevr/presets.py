@@ -136,11 +136,13 @@ PRESETS = (
         _PAPER,
         all_jumps_from=1.0,
         distance_scale=256,
+        burn_in=28,
         stages=(
-            {"minutes": 20, "distance_scale": 16},
-            {"minutes": 30, "distance_scale": 64, **_LARGE},
-            {"minutes": 50, "distance_scale": 128, **_LARGE},
-            {"minutes": 50, **_LARGE},
+            {"minutes": 20, "distance_scale": 16, "burn_in": 0},
+            {"minutes": 30, "distance_scale": 64, "burn_in": 0, **_LARGE},
+            {"minutes": 45, "distance_scale": 128, "burn_in": 0, **_LARGE},
+            {"minutes": 45, "burn_in": 0, **_LARGE},
+            {"minutes": 10, "lr": 3e-4, **_LARGE},
         ),
     ),
     replace(
