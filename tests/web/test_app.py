@@ -20,9 +20,9 @@ from rrn import tasks
 from rrn.tasks.babi.predict import Asked
 from rrn.tasks.babi.predict import predict as babi_predict
 from rrn.tasks.babi.vocabulary import NO_ANSWER
-from rrn.tasks.sudoku.exact import count_solutions
+from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.examples import EXAMPLES
-from rrn.tasks.sudoku.grid import solves
+from rrn.tasks.sudoku.grid import BOXES, grid_to_line, solves
 from rrn.tasks.sudoku.predict import solve
 from rrn.tasks.weights import from_pretrained
 from rrn.web import limits
@@ -31,6 +31,7 @@ from rrn.web.panels import PANELS, pretty_clevr
 from rrn.web.panels.sudoku import EXTREME, IMPOSSIBLE, read_puzzle
 
 URL = "http://localhost"
+SVG, PAPER = "http://www.w3.org/2000/svg", "https://arxiv.org/abs/1711.08028"
 STORY = "Ann is 20. Ann is 4 years older than Bob. Cleo is 6 younger than Bob. How old is Cleo?"
 
 
@@ -68,8 +69,8 @@ def test_the_larger_network_tries_every_puzzle_that_the_first_does_not_solve(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1234", "The puzzle: row 1 of the grid has 4 cells, not 9."),
-        ("." * 80, "The puzzle: 80 cells where a puzzle has 81."),
+        ("12345", "The puzzle: row 1 of the grid has 5 cells, not"),
+        ("." * 80, "The puzzle: 80 cells where a puzzle has"),
         ("", "The puzzle: found 0 puzzles, expected one."),
         ("[" * 1000, "The puzzle: not JSON: nested too deeply."),
         ("[" * 500 + "]" * 500, "The puzzle: expected a string of cells"),
@@ -140,6 +141,48 @@ def test_a_batch_gives_the_same_results_as_single_puzzles(client: TestClient, ea
         }
 
 
+@pytest.mark.parametrize("cells", [16, 36, 256])
+def test_puzzles_of_other_sizes(cells: int, client: TestClient) -> None:
+    puzzles, _ = generate(1, np.random.default_rng(1), extra_givens=cells // 6, box=BOXES[cells])
+    text = grid_to_line(puzzles[0])
+    assert ask(client, "/api/sudoku/read", text=text)["puzzle"] == text
+    (row,) = ask(client, "/api/sudoku/solve", puzzles=[text], steps=32, attempts=9)["puzzles"]
+    assert row["solved"]
+    assert solves(digits(row["answer"]), puzzles, BOXES[cells]).all()
+    assert np.shape(row["probabilities"]) == (row["steps"], cells, round(cells**0.5))
+    assert row["grids"][-1] == row["answer"]
+    assert "81 cells" in refused(client, "/api/sudoku/influence", 422, puzzle=text, step=1)
+
+
+def test_a_request_chooses_a_network(client: TestClient, easy: str) -> None:
+    (panel,) = (panel for panel in client.get("/api/panels").json() if panel["task"] == "sudoku")
+    assert list(panel["others"]) == ["sudoku-hard", "sudoku-paper"]
+    for name in panel["others"]:
+        (row,) = ask(client, "/api/sudoku/solve", puzzles=[easy], network=name, steps=32)["puzzles"]
+        expected = solve(easy, network=from_pretrained(name), max_steps=32, attempts=1)[0]
+        assert (row["solved"], row["steps"], row["fallback"]) == (expected.solved, expected.steps, False)
+
+
+def test_metrics_are_in_the_text_format_of_prometheus(weights: dict[str, Any]) -> None:
+    client = TestClient(create_app({"sudoku": weights["sudoku"]}, workers=1), base_url=URL)
+    ask(client, "/api/sudoku/solve", puzzles=[EXAMPLES[0]], steps=8)
+    refused(client, "/api/sudoku/solve", 422, puzzles=["?"])
+    response = client.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = response.text.splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert all(re.fullmatch(r"rrn_\w+(\{\w+=\"[^\"]+\"\})?", name) for name in values)
+    named = {name.split("{")[0] for name in values}
+    for name, kind in (line.split()[2:] for line in lines if line.startswith("# TYPE")):
+        assert kind in ("counter", "gauge", "histogram")
+        assert any(found.startswith(name) for found in named)
+    assert values['rrn_responses_total{status="200"}'] == values['rrn_responses_total{status="422"}'] == "1"
+    assert values['rrn_requests_total{outcome="answered"}'] == values["rrn_request_seconds_count"] == "1"
+    assert values['rrn_request_seconds_bucket{le="+Inf"}'] == "1"
+    assert values["rrn_unfinished_puzzles"] == "0"
+    assert values["rrn_slots"] == "32"
+
+
 def test_the_status_explains_why_a_puzzle_is_not_solved(client: TestClient) -> None:
     (row,) = ask(client, "/api/sudoku/solve", puzzles=[IMPOSSIBLE], steps=8, attempts=2)["puzzles"]
     assert (row["solved"], row["status"]) == (False, "impossible")
@@ -181,7 +224,11 @@ def test_the_examples_match_their_names(client: TestClient) -> None:
     ("body", "message"),
     [
         ({"puzzles": ["55" + "." * 79]}, "The puzzle contradicts itself: 5 in row 1, column 1 and in row 1, column 2."),
-        ({"puzzles": ["5" * 80]}, "The puzzle: 80 cells where a puzzle has 81."),
+        ({"puzzles": ["5" * 80]}, "The puzzle: 80 cells where a puzzle has"),
+        ({"puzzles": ["." * 81, "." * 16]}, "Puzzle 2 has 16 cells, the first one 81; send one size per request."),
+        ({"puzzles": ["." * 256], "steps": 256, "attempts": 9}, "puzzles × steps × attempts is"),
+        ({"puzzles": ["." * 81], "network": "none"}, "network: expected one of"),
+        ({"puzzles": ["." * 16], "network": "sudoku-paper"}, "box: only networks on candidates"),
         ({"puzzles": ["z" * 81]}, "The puzzle: 'z' in cell 1 is neither a digit nor an empty cell (0, . or _)."),
         ({"puzzles": ["." * 81, "²" * 81]}, "Puzzle 2: '²' in cell 1 is neither"),
         ({"puzzles": []}, "puzzles: List should have at least 1 item"),
@@ -245,6 +292,22 @@ def test_pretty_clevr(client: TestClient) -> None:
     )
     assert refused(client, "/api/pretty-clevr/ask", 422, seed=7, start="red", jumps=8).startswith("jumps: Input should")
     assert client.get("/api/pretty-clevr/scene", params={"seed": -1}).status_code == 422
+
+
+def test_moved_objects_change_the_path(client: TestClient) -> None:
+    scene = client.get("/api/pretty-clevr/scene", params={"seed": 7}).json()["objects"]
+    at = [[thing["x"], thing["y"]] for thing in scene]
+    asked = {"seed": 7, "start": scene[2]["colour"], "jumps": 1}
+    unmoved = ask(client, "/api/pretty-clevr/ask", **asked, positions=at)
+    assert unmoved["path"] == ask(client, "/api/pretty-clevr/ask", **asked)["path"]
+    far = max(range(8), key=lambda k: np.hypot(*np.subtract(at[k], at[2])))
+    at[far] = [at[2][0] + 9, at[2][1]] if at[2][0] < 50 else [at[2][0] - 9, at[2][1]]
+    moved = ask(client, "/api/pretty-clevr/ask", **asked, positions=at)
+    assert moved["path"] == [2, far]
+    assert moved["truth"] == scene[far]["shape"]
+    assert refused(client, "/api/pretty-clevr/ask", 422, **asked, positions=at[:7]).startswith("positions: List should")
+    at[0] = [101, 0]
+    assert refused(client, "/api/pretty-clevr/ask", 422, **asked, positions=at).startswith("positions.0.0: Input")
 
 
 def test_the_names_in_the_api_are_those_of_the_task() -> None:
@@ -386,7 +449,7 @@ def test_internal_errors_reveal_no_details(client: TestClient, monkeypatch: pyte
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("/secret/path")
 
-    monkeypatch.setattr("rrn.web.panels.sudoku.solve", broken)
+    monkeypatch.setattr("rrn.web.panels.sudoku.Stages", broken)
     response = client.post("/api/sudoku/solve", json={"puzzles": [easy]})
     assert response.status_code == 500
     assert "secret" not in response.text
@@ -417,7 +480,7 @@ def test_static_files_are_served_with_their_content_types(client: TestClient) ->
 def test_the_page_loads_nothing_from_other_sites_and_builds_no_html_from_strings() -> None:
     for path in STATIC.rglob("*.*"):
         text = path.read_text()
-        elsewhere = [url for url in re.findall(r"https?://[^\s\"'`)]+", text) if url != "http://www.w3.org/2000/svg"]
+        elsewhere = [url for url in re.findall(r"https?://[^\s\"'`)]+", text) if url not in (SVG, PAPER)]
         assert not elsewhere, f"{path.name}: {elsewhere}"
         forbidden = re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|DOMParser", text)
         assert not forbidden, f"{path.name}: {forbidden}"

@@ -1,6 +1,7 @@
 """The page in a browser. ``RRN_SCREENSHOTS=docs`` also writes the screenshots of the documentation."""
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -13,9 +14,9 @@ import pytest
 from tests.web.browsing import DESK, Visit, status_text, until
 
 from rrn.tasks.accuracy import ACCURACY
-from rrn.tasks.sudoku.exact import count_solutions
+from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.examples import EXAMPLES
-from rrn.tasks.sudoku.grid import solves
+from rrn.tasks.sudoku.grid import BOXES, grid_to_line, solves
 from rrn.web.panels.sudoku import EXTREME, IMPOSSIBLE, read_puzzle
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
@@ -45,8 +46,8 @@ def visit(browser: Any, live: Any) -> Iterator[Any]:
         each.close()
 
 
-def shown_digits(page: Any) -> list[list[float]]:
-    """81 × 9: the probability of each digit. Checks that digits are sized by it, up to the size of their square."""
+def shown_digits(page: Any, parts: int = 3) -> list[list[float]]:
+    """Cells × digits: the probabilities. Checks that digits are sized by them, up to the size of their square."""
     cells = page.evaluate(
         """() => [...document.querySelectorAll(".cell")].map((cell) =>
         [...cell.querySelectorAll(".digit")].map((digit) => ({
@@ -58,13 +59,13 @@ def shown_digits(page: Any) -> list[list[float]]:
     for digit in (digit for cell in cells for digit in cell):
         assert digit["hidden"] == (digit["p"] < 0.01)
         if not digit["hidden"]:
-            scales = [min(digit["p"] ** 0.5, 0.4 * thirds) for thirds in (1, 2, 3)]
+            scales = [min(digit["p"] ** 0.5, 1.2 * side / parts) for side in range(1, parts + 1)]
             assert any(digit["scale"] == pytest.approx(scale, abs=1e-3) for scale in scales)
     return [[digit["p"] for digit in cell] for cell in cells]
 
 
-def shown_grid(page: Any) -> np.ndarray:
-    return np.argmax(shown_digits(page), axis=1).astype(np.uint8) + 1
+def shown_grid(page: Any, size: int = 9) -> np.ndarray:
+    return np.argmax(shown_digits(page, math.ceil(size**0.5)), axis=1).astype(np.uint8) + 1
 
 
 def paste(page: Any, text: str) -> None:
@@ -190,8 +191,8 @@ def test_an_impossible_puzzle_is_reported(visit: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1234", "The puzzle: row 1 of the grid has 4 cells, not 9."),
-        ("<img src=x onerror=alert(1)>", "The puzzle: 24 cells where a puzzle has 81."),
+        ("12345", "The puzzle: row 1 of the grid has 5 cells, not 9."),
+        ("<img src=x onerror=alert(1)>", "The puzzle: 24 cells where a puzzle has 16, 36, 81 or 256."),
     ],
 )
 def test_text_that_is_not_a_puzzle_is_refused(text: str, message: str, visit: Any) -> None:
@@ -209,7 +210,7 @@ def test_a_refused_puzzle_stops_the_player_and_clears_the_board(visit: Any) -> N
     page.wait_for_selector(".player:visible")
     page.get_by_label("Speed").select_option("4")
     page.locator(".cell:not(.given)").first.hover()
-    page.get_by_label("Or type or paste a puzzle").fill("1...\n..2.\n.3..\n...4")
+    page.get_by_label("Or type or paste a puzzle").fill("1....\n..2..\n.3...\n...4.")
     page.get_by_role("button", name="Solve").click()
     page.wait_for_selector(".verdict.bad")
     page.wait_for_timeout(4000)  # longer than the steps take at this speed
@@ -258,6 +259,125 @@ def test_digits_do_not_overlap(width: int, visit: Any) -> None:
     for step in range(1, last + 1):
         set_slider(page, step)
         assert page.evaluate(OVERLAPS) == [], f"step {step}"
+
+
+@pytest.mark.parametrize("cells", [16, 36, 256])
+def test_puzzles_of_other_sizes(cells: int, visit: Any) -> None:
+    size, box = round(cells**0.5), BOXES[cells]
+    puzzles, _ = generate(1, np.random.default_rng(2), extra_givens=cells // 5, box=box)
+    page = visit().open()
+    page.wait_for_selector(".verdict.good")
+    paste(page, grid_to_line(puzzles[0]))
+    until(page, f"document.querySelectorAll('.cell').length === {cells}")
+    page.wait_for_selector(".verdict.good")
+    assert solves(shown_grid(page, size), puzzles, box).all()
+    assert page.get_by_role("button", name="Type ").count() == size
+    assert page.evaluate(OVERLAPS) == []
+    last = int(page.locator(".player input").get_attribute("max"))
+    set_slider(page, max(last // 3, 1))
+    assert page.evaluate(OVERLAPS) == []
+    edges = page.locator(".row").first.locator(".box-right").count()
+    assert edges == size // box[1]
+    page.locator(".cell").first.focus()
+    page.keyboard.press("End")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith(f"Row 1, column {size}")
+    page.get_by_text("Network, steps and size").click()
+    page.get_by_label("Size").select_option("4")
+    until(page, "document.querySelectorAll('.cell').length === 16")
+    page.locator(".cell").first.focus()
+    page.keyboard.press("5")
+    assert page.get_by_role("gridcell", name="Row 1, column 1: empty").count() == 1, "there is no 5 in a 4 × 4"
+    page.keyboard.press("4")
+    assert page.get_by_role("gridcell", name="Row 1, column 1: 4, given").count() == 1
+
+
+def test_network_steps_and_attempts_can_be_chosen(visit: Any) -> None:
+    there = visit()
+    asked: list[Any] = []
+    there.page.on("request", lambda sent: sent.url.endswith("/solve") and asked.append(sent.post_data_json))
+    page = there.open(f"#sudoku?puzzle={EXAMPLES[0]}")
+    page.wait_for_selector(".verdict.good")
+    assert asked[-1] == {"puzzles": [EXAMPLES[0]], "network": None, "steps": 128, "attempts": 9, "seed": 0}
+    page.get_by_text("Network, steps and size").click()
+    for label, value in (("Network", "sudoku-paper"), ("Steps of an attempt", "32"), ("Attempts", "1")):
+        page.get_by_label(label, exact=True).select_option(value)
+        page.wait_for_selector(".verdict.good, .verdict.bad")
+    until(page, "document.querySelector('.verdict.good, .verdict.bad') !== null")
+    assert asked[-1] == {"puzzles": [EXAMPLES[0]], "network": "sudoku-paper", "steps": 32, "attempts": 1, "seed": 0}
+
+
+def test_two_networks_side_by_side(visit: Any, client: Any, easy: str) -> None:
+    page = visit().open(f"#sudoku?puzzle={easy}")
+    page.wait_for_selector(".verdict.good")
+    page.get_by_text("Network, steps and size").click()
+    page.get_by_label("Second network beside it").select_option("sudoku-paper")
+    page.wait_for_selector(".beside .verdict.good")
+    assert page.locator(".beside .cell").count() == 81
+    assert "sudoku-paper" in page.locator(".beside h2").inner_text()
+    both = [
+        client.post("/api/sudoku/solve", json={"puzzles": [easy], "attempts": 9, "network": name}).json()["puzzles"][0]
+        for name in (None, "sudoku-paper")
+    ]
+    steps = max(row["steps"] for row in both)
+    assert page.locator(".player input").get_attribute("max") == str(steps + 1)
+    set_slider(page, 2)
+    shown = np.array(shown_digits(page)).reshape(2, 81, 9)
+    for row, digits in zip(both, shown, strict=True):
+        open_ = read_puzzle(easy, "") == 0
+        np.testing.assert_allclose(digits[open_], np.array(row["probabilities"][1])[open_], atol=1e-9)
+    assert page.locator(".beside .verdict.good").count() == 0, "not yet solved at this step"
+    page.get_by_label("Second network beside it").select_option("none")
+    until(page, "document.querySelectorAll('.cell').length === 81")
+
+
+def test_think_longer_asks_the_larger_network_again(visit: Any) -> None:
+    there = visit()
+    asked: list[Any] = []
+    there.page.on("request", lambda sent: sent.url.endswith("/solve") and asked.append(sent.post_data_json))
+    page = there.open(f"#sudoku?puzzle={EXTREME}")
+    page.wait_for_selector(".verdict.good, .verdict.bad")
+    page.get_by_text("Network, steps and size").click()
+    page.get_by_label("Attempts", exact=True).select_option("1")
+    page.get_by_label("Steps of an attempt").select_option("32")
+    page.wait_for_selector(".verdict.bad")
+    page.get_by_role("button", name="Think longer").click()
+    page.wait_for_selector(".verdict.good")
+    assert asked[-1]["network"] == "sudoku-hard"
+    assert (asked[-1]["steps"], asked[-1]["attempts"], asked[-1]["seed"]) == (256, 9, 1)
+    assert page.get_by_role("button", name="Think longer").count() == 0
+
+
+def test_what_is_this(visit: Any) -> None:
+    page = visit().open()
+    page.get_by_text("What is this?").click()
+    assert "graph neural network" in page.locator(".what p").inner_text()
+    assert page.locator(".what a").get_attribute("href") == "https://arxiv.org/abs/1711.08028"
+
+
+def test_objects_can_be_dragged_and_the_answer_follows(visit: Any, client: Any) -> None:
+    page = visit().open("#pretty-clevr?seed=7&start=0&jumps=1")
+    page.wait_for_selector("#panel-pretty-clevr .verdict.good")
+    page.get_by_label("Show the true path").check()
+    scene = client.get("/api/pretty-clevr/scene?seed=7").json()["objects"]
+    far = max(range(8), key=lambda k: np.hypot(scene[k]["x"] - scene[0]["x"], scene[k]["y"] - scene[0]["y"]))
+    picture = page.locator(".scene svg").bounding_box()
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return picture["x"] + x * picture["width"] / 100, picture["y"] + y * picture["height"] / 100
+
+    aside = 9 if scene[0]["x"] < 50 else -9
+    page.mouse.move(*at(scene[far]["x"], scene[far]["y"]))
+    page.mouse.down()
+    page.mouse.move(*at(50, 50))
+    page.mouse.move(*at(scene[0]["x"] + aside, scene[0]["y"]), steps=4)
+    page.mouse.up()
+    right = f"{scene[0]['colour']}, 1 jump: {scene[far]['shape']}"
+    page.wait_for_selector(f"#panel-pretty-clevr .verdict.good strong:has-text('{right}')")
+    assert "start=0" in page.url, "dragging does not choose the start"
+    page.locator(".object").nth(far).focus()
+    for _ in range(40):
+        page.keyboard.press("ArrowDown")
+    page.wait_for_selector(f"#panel-pretty-clevr .verdict strong:not(:has-text('{scene[far]['shape']}'))")
 
 
 def test_ages(visit: Any) -> None:

@@ -17,7 +17,8 @@ from tests.web.conftest import LiveServer
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.web import limits, server
 from rrn.web.app import create_app
-from rrn.web.pool import CLIENT_ADDRESS, Pool
+from rrn.web.guard import CLIENT_ADDRESS
+from rrn.web.pool import Pool
 
 STORY = "Ann is 20. Ann is 4 years older than Bob. How old is Bob?"
 SOLVE = {"puzzles": ["." * 81], "steps": 256, "attempts": 9, "probabilities": False}
@@ -61,16 +62,16 @@ def sudoku_server(weights: dict[str, Path | str]) -> Iterator[tuple[LiveServer, 
 def test_work_stops_when_its_client_disconnects(sudoku_server: tuple[LiveServer, FastAPI]) -> None:
     """Five clients ask for seconds of work each and disconnect; the next client does not wait for them."""
     live, app = sudoku_server
-    pool, body = app.state.pool, json.dumps(SOLVE).encode()
+    service, body = app.state.service, json.dumps(SOLVE).encode()
     for _ in range(3):
         leaving = [connect(live) for _ in range(5)]
         for connection in leaving:
             connection.sendall(head("/api/sudoku/solve", body))
-        wait_until(lambda: pool.unfinished == 5)
+        wait_until(lambda: service.statistics()["problems"] == 5)
         for connection in leaving:
             connection.close()
         begun = time.process_time()
-        wait_until(lambda: pool.unfinished == 0)
+        wait_until(lambda: service.statistics()["problems"] == 0)
         assert time.process_time() - begun < 2
     connection = http.client.HTTPConnection("127.0.0.1", live.port, timeout=60)
     connection.request("POST", "/api/sudoku/solve", json.dumps({"puzzles": [EXAMPLES[0]]}))

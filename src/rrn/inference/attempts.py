@@ -220,6 +220,7 @@ class Trial:
         diagnose: called once if the first attempt fails: see `Problems.diagnose`.
         generator: random generator of the noise. Trials may share one.
         record: transform of the outputs to record at every step.
+        spent: steps of all its attempts so far.
         left: attempts that have not ended.
         attempt: the attempt that solved the problem; until then, the last that ended.
     """
@@ -229,6 +230,7 @@ class Trial:
     diagnose: Callable[[], tuple[Status, str]]
     generator: torch.Generator | None = None
     record: Callable[[Any], Tensor] | None = None
+    spent: int = 0
     left: int = 1
     done: bool = False
     status: Status = Status.UNSOLVED
@@ -284,6 +286,7 @@ class AttemptLoop:
         self.waiting: deque[tuple[int, int]] = deque()
         """Problems and attempts without a slot."""
         self.running: Slots | None = None
+        self.paused: Slots | None = None
         self.stride = STRIDE if problems.search is None else problems.search.stride
 
     def add(self, problem: int, trial: Trial) -> None:
@@ -309,7 +312,8 @@ class AttemptLoop:
 
     def advance(self, slots: int) -> list[int]:
         """Fill free slots and run one stride. Returns the problems whose trial is done."""
-        self.fill(slots)
+        if self.waiting or self.paused is not None:
+            self.fill(slots)
         if self.running is None or not len(self.running.problems):
             return []
         search = self.problems.search
@@ -344,8 +348,10 @@ class AttemptLoop:
     def drop(self, problem: int) -> None:
         """Forget a problem: its trial is done, or its result is no longer wanted."""
         del self.trials[problem]
-        if self.running is not None:
-            self.running = self.running.release(self.running.problems == problem)
+        for name in ("running", "paused"):
+            slots = getattr(self, name)
+            if slots is not None and len(slots.problems):
+                setattr(self, name, slots.release(slots.problems == problem))
         if self.problems.search is not None:
             self.problems.search.close(problem)
 
@@ -364,9 +370,10 @@ class AttemptLoop:
         return running
 
     def _record(self, running: Slots, trials: list[Trial], outputs: Any) -> None:
-        """Record the outputs of the slots, and call the callback."""
+        """Count the steps and record the outputs of the slots; call the callback."""
         values = {trial.record: trial.record(outputs) for trial in trials if trial.record is not None}
         for slot, (trial, attempt) in enumerate(zip(trials, running.attempts.tolist(), strict=True)):
+            trial.spent += self.stride
             if trial.record is not None:
                 trial.recorded.setdefault(attempt, []).append(values[trial.record][:, slot])
         if self.callback is not None:

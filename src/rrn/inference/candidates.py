@@ -179,7 +179,8 @@ class CandidateBatch(Problems):
         **forward_kwargs: Any,
     ) -> None:
         self.network, self.forward_kwargs, self.diagnosis = network, forward_kwargs, diagnose
-        self.batch = {name: part.to(network.device) for name, part in batch.items()}
+        device = network.device
+        self.batch = {name: part.to(device) for name, part in batch.items()}
         self.layouts = [layouts] * len(true) if isinstance(layouts, CandidateLayout) else list(layouts)
         self.true, self.decides = true, decides
         shared = isinstance(layouts, CandidateLayout) or all(layout is self.layouts[0] for layout in self.layouts)

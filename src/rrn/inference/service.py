@@ -33,21 +33,24 @@ class BusyError(Failure):
     """The service has as many unfinished problems as it may have."""
 
 
+class ClosedError(Failure):
+    """The service was closed before the result was known."""
+
+
 @dataclass(eq=False)
 class Request:
-    """The problems of one call, their trials, and the steps that they took so far."""
+    """The problems of one call and their trials."""
 
     problems: Problems
     trials: list[Trial]
     client: str
     begun: float = field(default_factory=time.monotonic)
-    steps: int = 0
     future: "Future[Result]" = field(default_factory=Future)
 
     @property
     def level(self) -> int:
         """Requests of a lower level come first."""
-        return (self.steps // LEVEL_STEPS).bit_length()
+        return (sum(trial.spent for trial in self.trials) // LEVEL_STEPS).bit_length()
 
 
 class FairLoop(AttemptLoop):
@@ -61,7 +64,6 @@ class FairLoop(AttemptLoop):
         super().__init__(problems, noise)
         self.requests: dict[int, Request] = {}
         """By the number of the problem."""
-        self.paused: Slots | None = None
 
     def place(self, request: Request) -> None:
         """Add all problems of a request."""
@@ -71,33 +73,31 @@ class FairLoop(AttemptLoop):
             self.requests[number] = request
             self.add(number, trial)
 
-    def drop(self, problem: int) -> None:
-        super().drop(problem)
-        del self.requests[problem]
-        if self.paused is not None:
-            self.paused = self.paused.release(self.paused.problems == problem)
-
     def fill(self, slots: int) -> None:
-        running, paused = _entries(self.running), _entries(self.paused)
-        waiting = [entry for entry in self.waiting if entry[0] in self.trials]
-        chosen = self.choose(running, paused + waiting, slots)
-        if paused or not chosen.issuperset(running):
-            both = [slots for slots in (self.running, self.paused) if slots is not None]
-            resident = both[0] if len(both) == 1 else both[0].join(both[1])
-            mask = torch.tensor([entry in chosen for entry in resident.entries()], device="cpu")
-            self.running, self.paused = resident.select(mask), resident.select(~mask)
-        self.waiting = deque(entry for entry in waiting if entry not in chosen)
-        self.enter([entry for entry in waiting if entry in chosen])
+        self.waiting = deque(entry for entry in self.waiting if entry[0] in self.trials)
+        resident = self.running
+        if self.paused is not None:
+            resident = self.paused if resident is None else resident.join(self.paused)
+        if _count(resident) + len(self.waiting) <= slots:
+            self.running, self.paused = resident, None
+            super().fill(slots)
+        else:
+            entries, waiting = [] if resident is None else resident.entries(), list(self.waiting)
+            chosen = self.choose(entries, waiting, slots)
+            if resident is not None:
+                mask = torch.tensor([entry in chosen for entry in entries], dtype=torch.bool, device="cpu")
+                self.running = resident.select(mask)
+                self.paused = None if bool(mask.all()) else resident.select(~mask)
+            self.waiting = deque(entry for entry in waiting if entry not in chosen)
+            self.enter([entry for entry in waiting if entry in chosen])
         if self.problems.search is not None:
-            self.problems.search.paused = set(_entries(self.paused))
+            self.problems.search.paused = set() if self.paused is None else set(self.paused.entries())
 
-    def choose(self, running: list[Entry], others: list[Entry], slots: int) -> set[Entry]:
-        """The attempts that run in the next stride."""
-        if len(running) + len(others) <= slots:
-            return {*running, *others}
-        if self.paused is not None and len(self.paused.problems) >= PAUSED_PER_SLOT * slots:
-            return {*running, *others[: slots - len(running)]}
-        entries = sorted(running + others, key=lambda entry: self.requests[entry[0]].begun)
+    def choose(self, resident: list[Entry], waiting: list[Entry], slots: int) -> set[Entry]:
+        """The attempts that run in the next stride, of those with a state and of those that wait."""
+        if _count(self.paused) >= PAUSED_PER_SLOT * slots:
+            waiting = []  # no further states in memory
+        entries = sorted(resident + waiting, key=lambda entry: self.requests[entry[0]].begun)
         chosen = set(entries[: slots // OLDEST_SHARE])
         by_client: dict[str, deque[Entry]] = {}
         for entry in sorted(entries, key=lambda entry: self.requests[entry[0]].level):
@@ -110,19 +110,6 @@ class FairLoop(AttemptLoop):
                 if not by_client[client]:
                     del by_client[client]
         return chosen
-
-    def advance(self, slots: int) -> list[int]:
-        for problem in [number for number, request in self.requests.items() if request.future.cancelled()]:
-            self.drop(problem)
-        done_before = dict(self.requests)
-        done = super().advance(slots)
-        for problem, _ in _entries(self.running):
-            self.requests[problem].steps += self.stride
-        for problem in done:
-            request = done_before[problem]
-            if all(trial.done for trial in request.trials):
-                _finish(request.future, partial(result_of, request.problems, request.trials))
-        return done
 
 
 class Service:
@@ -182,9 +169,11 @@ class Service:
         ]
         request = Request(problems, trials, client)
         with self._changed:
-            if self._closed or self._unfinished + len(trials) > self.capacity:
+            if self._closed:
+                raise ClosedError("the service is closed")
+            if self._unfinished + len(trials) > self.capacity:
                 self._counts["refused"] += 1
-                raise BusyError("the service is closed" if self._closed else "too many problems are unfinished")
+                raise BusyError(f"more than {self.capacity} problems would be unfinished; try again later")
             self._unfinished += len(trials)
             self._waiting.append(request)
             self._changed.notify_all()
@@ -211,8 +200,8 @@ class Service:
                 seconds.append((limit, total))
             return {
                 "problems": self._unfinished,
-                "running": sum(len(_entries(loop.running)) for loop in loops),
-                "paused": sum(len(_entries(loop.paused)) for loop in loops),
+                "running": sum(_count(loop.running) for loop in loops),
+                "paused": sum(_count(loop.paused) for loop in loops),
                 "slots": self.slots * len(self._workers),
                 "requests": {name: self._counts[name] for name in ("answered", "cancelled", "failed", "refused")},
                 "seconds": seconds,
@@ -220,7 +209,7 @@ class Service:
             }
 
     def close(self) -> None:
-        """End the workers after their current stride, and cancel all requests."""
+        """End the workers after their current stride; unfinished requests get a `ClosedError`."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -244,12 +233,11 @@ class Service:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closed or self._waiting or loops)
-                if self._closed:
-                    requests = {id(request): request for loop in loops.values() for request in loop.requests.values()}
-                    for request in (*self._waiting, *requests.values()):
-                        request.future.cancel()
-                    return
-                taken = self._take(number)
+                closed, taken = self._closed, [*self._waiting] if self._closed else self._take(number)
+            if closed:
+                for request in (*taken, *(each for loop in loops.values() for each in loop.requests.values())):
+                    _finish(request.future, partial(_raise, ClosedError("the service is closed")))
+                return
             for request in taken:
                 key = request.problems.batch_key()
                 if key not in loops:
@@ -257,7 +245,7 @@ class Service:
                 loops[key].place(request)
             for key, loop in list(loops.items()):
                 try:
-                    loop.advance(self.slots)
+                    self._advance(loop)
                 except Exception as error:
                     for request in loop.requests.values():
                         _finish(request.future, partial(_raise, error))
@@ -266,6 +254,16 @@ class Service:
                     if not loop.trials:
                         del loops[key]
             self._problems[number] = sum(len(loop.trials) for loop in loops.values())
+
+    def _advance(self, loop: FairLoop) -> None:
+        """Drop the problems of cancelled requests, run one stride, and finish requests."""
+        for problem in [number for number, request in loop.requests.items() if request.future.cancelled()]:
+            loop.drop(problem)
+            del loop.requests[problem]
+        for problem in loop.advance(self.slots):
+            request = loop.requests.pop(problem)
+            if all(trial.done for trial in request.trials):
+                _finish(request.future, partial(result_of, request.problems, request.trials))
 
     def _take(self, number: int) -> list[Request]:
         """The requests that a worker begins: as many that all workers have about the same number of problems."""
@@ -279,8 +277,8 @@ class Service:
         return taken
 
 
-def _entries(slots: Slots | None) -> list[Entry]:
-    return [] if slots is None else slots.entries()
+def _count(slots: Slots | None) -> int:
+    return 0 if slots is None else len(slots.problems)
 
 
 def _finish(future: "Future[Result]", compute: Callable[[], Result]) -> None:

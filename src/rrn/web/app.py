@@ -16,14 +16,16 @@ from torch import nn
 import rrn
 from rrn.errors import InputError
 from rrn.inference.devices import find_device, host
+from rrn.inference.service import BusyError, ClosedError, Service
 from rrn.io.pretrained import shipped
 from rrn.tasks.accuracy import ACCURACY
 from rrn.tasks.weights import from_pretrained
 from rrn.training.presets import Preset
 from rrn.web import limits
 from rrn.web.guard import HEADERS, LOOPBACK, Guard, refusal
-from rrn.web.panels import PANELS, PanelInfo, panel_info
-from rrn.web.pool import BusyError, Pool
+from rrn.web.metrics import Metrics
+from rrn.web.panels import PANELS, Panel, PanelInfo, panel_info
+from rrn.web.pool import Pool
 
 STATIC = Path(__file__).parent / "static"
 WAITING = 32
@@ -45,22 +47,24 @@ def create_app(
 
     Args:
         weights: folder or shipped name of the weights, by panel. Default: the shipped weights of all `PANELS`.
-        workers: threads that run networks. Default: one per core.
-        waiting: requests that can wait for a worker; further ones get status 429.
+        workers: threads that run networks, each with a running batch of puzzles. Default: one per core.
+        waiting: requests other than puzzles that can wait for a worker; further ones get status 429.
         device: device of the networks: see `rrn.inference.devices`.
         hosts: accepted Host headers.
     """
     if weights is None:
         weights = {name: panel.weights for name, panel in PANELS.items() if panel.weights in shipped()}
-    pool = Pool(workers or os.cpu_count() or 1, waiting)
+    workers = workers or os.cpu_count() or 1
+    pool, service = Pool(workers, waiting), Service(workers=workers, capacity=limits.UNFINISHED_PUZZLES)
     target = find_device(device)
 
-    def load(name: str | Path) -> tuple[nn.Module, Preset]:
+    def load(name: str | Path, panel: Panel) -> tuple[nn.Module, Preset]:
         network = from_pretrained(name)
-        pool.add_cancellation_check(network)
+        if not panel.batched:
+            pool.add_cancellation_check(network)
         return host(network, target), network.preset
 
-    loaded = {name: load(weights[name]) for name in PANELS if name in weights}
+    loaded = {name: load(weights[name], panel) for name, panel in PANELS.items() if name in weights}
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -68,28 +72,31 @@ def create_app(
             pool.submit(partial(PANELS[name].warm_up, network))
         yield
         pool.close()
+        service.close()
 
     app = FastAPI(
         title="rrn", version=rrn.__version__, description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan
     )
-    app.state.pool = pool
-    infos = [
-        panel_info(name, network, preset.steps, ACCURACY[name] if weights[name] == PANELS[name].weights else "")
-        for name, (network, preset) in loaded.items()
-    ]
+    app.state.pool, app.state.service, metrics = pool, service, Metrics(pool, service)
+    infos: list[PanelInfo] = []
 
     @app.get("/api/panels", tags=["Page"], summary="The loaded networks")
     async def panels() -> list[PanelInfo]:
         return infos
 
+    @app.get("/metrics", include_in_schema=False)
+    async def measured() -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+
     for name, (network, preset) in loaded.items():
-        panel, options = PANELS[name], {}
-        if panel.fallback in shipped() and weights[name] == panel.weights:
-            options["fallback"] = load(panel.fallback)[0]
+        panel, shown = PANELS[name], weights[name] == PANELS[name].weights
+        others = {other: load(other, panel)[0] for other in panel.others if shown and other in shipped()}
+        infos.append(panel_info(name, network, preset.steps, ACCURACY[name] if shown else "", others))
+        options = {"service": service, "others": others} if panel.batched else {}
         app.include_router(panel.router(network, preset, pool, **options))
     app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
     _add_error_handlers(app)
-    app.add_middleware(Guard, hosts=hosts)
+    app.add_middleware(Guard, hosts=hosts, metrics=metrics)
     return app
 
 
@@ -107,6 +114,10 @@ def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(BusyError)
     async def busy(_: Request, error: BusyError) -> Response:
         return refusal(429, "Too many requests are waiting; try again in a second.", {"retry-after": "1"})
+
+    @app.exception_handler(ClosedError)
+    async def closed(_: Request, error: ClosedError) -> Response:
+        return refusal(503, "The server is stopping.")
 
     @app.exception_handler(StarletteHTTPException)
     async def http_error(_: Request, error: HTTPException) -> Response:

@@ -2,16 +2,17 @@
 
 import asyncio
 import ipaddress
+import json
 from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Protocol
 
 from fastapi import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rrn.errors import quote
 from rrn.web import limits
-from rrn.web.pool import CLIENT_ADDRESS, as_json
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 ANY_ADDRESS = "*"
@@ -26,6 +27,21 @@ HEADERS = {
 """Headers of every response."""
 
 
+CLIENT_ADDRESS: ContextVar[str] = ContextVar("client_address", default="")
+"""Address of the client whose request is being answered."""
+
+
+class Metrics(Protocol):
+    """Counts the responses of the API by status."""
+
+    responses: Counter[int]
+
+
+def as_json(value: Any) -> bytes:
+    """ASCII JSON, so that any text of a request can be sent back."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+
+
 def refusal(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
     return Response(as_json({"error": message}), status, dict(headers or {}), "application/json")
 
@@ -36,8 +52,8 @@ class Guard:
     It cancels a request whose client disconnects, and writes long responses in chunks.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str] = LOOPBACK) -> None:
-        self.app, self.hosts = app, {host.lower() for host in hosts}
+    def __init__(self, app: ASGIApp, metrics: Metrics, hosts: Collection[str] = LOOPBACK) -> None:
+        self.app, self.metrics, self.hosts = app, metrics, {host.lower() for host in hosts}
         self.unfinished: Counter[str] = Counter()
         """Unfinished API requests by address."""
 
@@ -45,7 +61,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        send = _chunked(send)
+        send = _chunked(send, self.metrics if scope["path"].startswith("/api/") else None)
         address = scope["client"][0] if scope.get("client") else ""
         counted = scope["path"].startswith("/api/")
         refused = self._refusal(scope, address if counted else None)
@@ -114,12 +130,14 @@ class Guard:
             await asyncio.wait({response, disconnect})
 
 
-def _chunked(send: Send) -> Send:
-    """Adds `HEADERS`, and writes long bodies in chunks, so that little of a response waits in memory."""
+def _chunked(send: Send, metrics: Metrics | None) -> Send:
+    """Adds `HEADERS`, counts the status, and writes long bodies in chunks: little of a response waits in memory."""
 
     async def send_chunks(message: Any) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = [*message.get("headers", []), *HEADERS.items()]
+            if metrics is not None:
+                metrics.responses[message["status"]] += 1
         body = memoryview(message.get("body", b""))
         while len(body) > limits.CHUNK_BYTES:
             await send({**message, "body": bytes(body[: limits.CHUNK_BYTES]), "more_body": True})

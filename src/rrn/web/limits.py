@@ -11,8 +11,10 @@ CHUNK_BYTES = 64 * 1024
 """Bytes of a response written at a time."""
 CONNECTIONS = 512
 CONNECTIONS_PER_ADDRESS = 128
-REQUESTS_PER_ADDRESS = 24
+REQUESTS_PER_ADDRESS = 64
 """Unfinished API requests of one address."""
+UNFINISHED_PUZZLES = 512
+"""Puzzles of all requests that are not finished."""
 
 PUZZLES = 64
 """Puzzles per request."""
@@ -20,9 +22,9 @@ PUZZLE_CHARACTERS = 1_000
 SUDOKU_STEPS = 256
 ATTEMPTS = 9
 PUZZLE_STEPS = 10_000
-"""Puzzles × steps × attempts of one request: a few seconds of one core."""
+"""Puzzles of 9 × 9 × steps × attempts of one request: a few seconds of one core. Other sizes count by candidates."""
 PROBABILITY_STEPS = 2_048
-"""Puzzles × steps of one request for probabilities: a few megabytes."""
+"""Puzzles of 9 × 9 × steps of one request for probabilities: a few megabytes. Other sizes count by candidates."""
 SEARCH_GUESSES = 20_000
 """Guesses of the exact search that explains why a puzzle was not solved."""
 

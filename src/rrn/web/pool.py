@@ -1,22 +1,16 @@
 """Worker threads that run the networks, with a bounded queue in which client addresses take turns."""
 
 import asyncio
-import json
 import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar
 from typing import Any
 
 from fastapi import HTTPException, Response
 
-CLIENT_ADDRESS: ContextVar[str] = ContextVar("client_address", default="")
-"""Address of the client whose request is being answered."""
-
-
-class BusyError(Exception):
-    """The queue is full."""
+from rrn.inference.service import BusyError
+from rrn.web.guard import CLIENT_ADDRESS, as_json
 
 
 class CancelledWork(BaseException):
@@ -74,7 +68,7 @@ class Pool:
         future: Future[Any] = Future()
         with self._lock:
             if self.unfinished >= self.workers + self.waiting:
-                raise BusyError
+                raise BusyError("too many requests are waiting")
             self.unfinished += 1
             self._queues.setdefault(CLIENT_ADDRESS.get(), deque()).append((future, call))
         future.add_done_callback(self._finish)
@@ -119,11 +113,6 @@ class Pool:
         for future in waiting:
             future.cancel()
         self._set_torch_threads(self._torch_threads)
-
-
-def as_json(value: Any) -> bytes:
-    """ASCII JSON, so that any text of a request can be sent back."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
 async def respond(pool: Pool, work: Callable[..., Any], *arguments: Any) -> Response:

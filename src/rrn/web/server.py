@@ -15,8 +15,7 @@ from fastapi import FastAPI
 
 from rrn._compat import uvicorn_protocol
 from rrn.web import limits
-from rrn.web.guard import HEADERS
-from rrn.web.pool import as_json
+from rrn.web.guard import HEADERS, as_json
 
 GRACE_SECONDS, KILL_SECONDS = 3, 8.0
 """After a signal: time to finish responses, and time until the process ends in any case."""

@@ -1,6 +1,6 @@
 """Questions about a scene, and the answer of a network."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import nn
@@ -39,13 +39,20 @@ def scene_of(seed: int) -> data.Scenes:
     return data.sample_scenes(1, np.random.default_rng(seed))
 
 
-def parse(seed: int, start: str, jumps: int) -> Asked:
-    """The question about the scene of a seed; ``start`` is the English name of a colour or a shape."""
+def parse(seed: int, start: str, jumps: int, positions: np.ndarray | None = None) -> Asked:
+    """The question about the scene of a seed; ``start`` is the English name of a colour or a shape.
+
+    ``positions`` (8, 2) replace those of its objects.
+    """
     if seed < 0:
         raise InputError(f"--seed: expected 0 or more, got {seed}")
     if not 0 <= jumps < data.JUMPS:
         raise InputError(f"--jumps: expected 0 to {data.JUMPS - 1}, got {jumps}")
-    return Asked(scene_of(seed), data.number_of(start), jumps)
+    scenes = scene_of(seed)
+    if positions is not None:
+        moved = positions[None].astype(np.float32)
+        scenes = replace(scenes, positions=moved, paths=data.find_paths(data.squared_distances(moved)))
+    return Asked(scenes, data.number_of(start), jumps)
 
 
 def predict(network: nn.Module, asked: Asked, steps: int) -> Result:

@@ -10,7 +10,7 @@ export const reference = null; // there is no API
 
 export const panels = () => data("panels");
 
-export const sudoku = { examples: () => data("sudoku"), read, solve, influence };
+export const sudoku = { sizes: [9], examples: () => data("sudoku"), read, solve, influence };
 
 export const babi = {
   examples: async (number) => {

@@ -38,9 +38,10 @@ function pathOf(objects, start, jumps) {
   return path;
 }
 
-export async function ask({ seed, start, jumps }) {
+export async function ask({ seed, start, jumps, positions = null }) {
   const { colours, shapes } = await data("scenes");
   const objects = await objectsOf(seed);
+  positions?.forEach(([x, y], k) => Object.assign(objects[k], { x: x / 100, y: 1 - y / 100 }));
   const names = [...colours, ...shapes];
   const number = names.indexOf(start);
   const byColour = number < OBJECTS;

@@ -1,6 +1,6 @@
 """The panels of the page: one per task, each with its API."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fastapi import APIRouter
@@ -19,11 +19,13 @@ class Panel:
     weights: str
     """Name of the shipped weights."""
     router: Callable[..., APIRouter]
-    """Takes the network, its preset, the pool and, if there is one, the network ``fallback``."""
+    """Takes the network, its preset and the pool; if ``batched``, also the service and the ``others``."""
     warm_up: Callable[[nn.Module], object]
     """Called once after startup, so that the first request does not wait for compilers and caches."""
-    fallback: str = ""
-    """Name of the shipped weights for puzzles that the first network does not solve."""
+    batched: bool = False
+    """Whether all requests share a running batch."""
+    others: tuple[str, ...] = ()
+    """Names of further shipped weights that a request may choose. The first tries what ``weights`` does not solve."""
 
 
 PANELS = {
@@ -34,7 +36,8 @@ PANELS = {
         "sudoku",
         sudoku.router,
         sudoku.warm_up,
-        STRONGEST,
+        batched=True,
+        others=(STRONGEST, "sudoku-paper"),
     ),
     "babi": Panel(
         "bAbI stories",
@@ -71,10 +74,24 @@ class PanelInfo(BaseModel):
     accuracy: str = Field(description="Accuracy of the shipped weights; empty for others.")
     parameters: int
     steps: int
+    others: dict[str, int] = Field(description="Further networks that a request may choose, with their parameters.")
 
 
-def panel_info(name: str, network: nn.Module, steps: int, accuracy: str) -> PanelInfo:
-    panel, parameters = PANELS[name], sum(parameter.numel() for parameter in network.parameters())
+def panel_info(
+    name: str, network: nn.Module, steps: int, accuracy: str, others: Mapping[str, nn.Module] | None = None
+) -> PanelInfo:
+    panel = PANELS[name]
+    sizes = {other: _parameters(second) for other, second in (others or {}).items()}
     return PanelInfo(
-        task=name, title=panel.title, about=panel.about, accuracy=accuracy, parameters=parameters, steps=steps
+        task=name,
+        title=panel.title,
+        about=panel.about,
+        accuracy=accuracy,
+        parameters=_parameters(network),
+        steps=steps,
+        others=sizes,
     )
+
+
+def _parameters(network: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in network.parameters())

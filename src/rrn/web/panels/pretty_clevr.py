@@ -21,6 +21,10 @@ Name = Literal[
 ]  # fmt: skip
 
 
+Coordinate = Annotated[float, Field(ge=0, le=100, strict=False)]
+Point = Annotated[list[Coordinate], Field(min_length=2, max_length=2)]
+
+
 class SceneObject(BaseModel):
     """One of eight objects; coordinates in a 100 × 100 picture, y downwards."""
 
@@ -43,6 +47,9 @@ class AskRequest(Request):
     seed: Seed
     start: Name = Field(description="Colour or shape of the first object; the answer is of the other type.")
     jumps: Annotated[int, Field(ge=0, le=data.JUMPS - 1)]
+    positions: Annotated[list[Point], Field(min_length=data.OBJECTS, max_length=data.OBJECTS)] | None = Field(
+        None, description="x and y of the eight objects, if they were moved; in a 100 × 100 picture, y downwards."
+    )
     steps: Steps = None
 
 
@@ -72,7 +79,8 @@ def _scene(seed: int) -> dict[str, Any]:
 
 
 def _ask(network: nn.Module, training_steps: int, request: AskRequest) -> dict[str, Any]:
-    asked = parse(request.seed, request.start, request.jumps)
+    moved = None if request.positions is None else [0, 1] + np.array(request.positions) * [0.01, -0.01]
+    asked = parse(request.seed, request.start, request.jumps, moved)
     result = predict(network, asked, request.steps or training_steps)
     return {
         "answer": result.answers,

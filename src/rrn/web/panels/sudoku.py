@@ -1,5 +1,7 @@
 """Sudoku: solves puzzles, with the predicted digits of every cell after every step."""
 
+import asyncio
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -7,14 +9,17 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 from torch import nn
 
-from rrn.errors import InputError
+from rrn.errors import InputError, quote
+from rrn.inference.result import Result
+from rrn.inference.service import Service
 from rrn.tasks.sudoku.examples import EXAMPLES
-from rrn.tasks.sudoku.grid import CELLS, describe_clash, grid_to_line, line_to_grid
+from rrn.tasks.sudoku.grid import BOXES, CELLS, SYMBOLS, breaks_a_rule, describe_clash, grid_to_line, line_to_grid
 from rrn.tasks.sudoku.influence import GROUPS, influence
-from rrn.tasks.sudoku.predict import solve
+from rrn.tasks.sudoku.predict import Stages, digit_probabilities, solve
 from rrn.tasks.sudoku.text import entries
 from rrn.training.presets import Preset
 from rrn.web import limits
+from rrn.web.guard import CLIENT_ADDRESS, as_json
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Seed
 from rrn.web.pool import Pool, respond
 
@@ -34,7 +39,7 @@ class ReadRequest(Request):
 
 
 class ReadResponse(BaseModel):
-    puzzle: str | None = Field(description="81 characters, '.' for an empty cell; null if the text is not a puzzle.")
+    puzzle: str | None = Field(description="A character per cell, '.' if empty; null if the text is not a puzzle.")
     message: str = Field(description="Why the text is not a puzzle; empty if it is one.")
 
 
@@ -43,7 +48,8 @@ class SolveRequest(Request):
 
     puzzles: Annotated[list[Puzzle], Field(min_length=1, max_length=limits.PUZZLES)] = Field(
         description="Each 81 characters, row by row, with 0, . or _ for an empty cell; or a grid with spaces, line "
-        "breaks and | - + between the cells.",
+        "breaks and | - + between the cells. Also 16, 36 or 256 cells, with digits beyond 9 as A to G; all of a "
+        "request have the same size.",
         examples=[list(EXAMPLES[:1])],
     )
     steps: Annotated[int, Field(ge=1, le=limits.SUDOKU_STEPS)] = Field(128, description="Steps of one attempt.")
@@ -51,6 +57,11 @@ class SolveRequest(Request):
         1,
         description="Attempts per puzzle; those after the first add noise. Puzzles × steps × attempts is at most "
         f"{limits.PUZZLE_STEPS:,}.",
+    )
+    network: str | None = Field(
+        None,
+        max_length=limits.QUESTION_CHARACTERS,
+        description="A network of /api/panels; null: the default one, then the larger one.",
     )
     seed: Seed = Field(0, description="Seed of the noise.")
     probabilities: bool = Field(
@@ -67,14 +78,14 @@ class SolvedPuzzle(BaseModel):
     solved: bool
     status: str = Field(description="solved, already solved, unsolved, ambiguous or impossible.")
     message: str = Field(description="Explanation of the status; empty if there is none.")
-    answer: str = Field(description="81 digits; correct only if solved.")
+    answer: str = Field(description="A digit per cell; correct only if solved.")
     steps: int = Field(description="Steps of the attempt that solved the puzzle, else of the first attempt.")
     attempts: int
     fallback: bool = Field(description="Whether the larger network also tried, after all attempts of the first failed.")
     confidence: float = Field(description="Mean probability of the digits in empty cells.")
-    grids: list[str] = Field(description="The most probable digits after each step, 81 per step.")
+    grids: list[str] = Field(description="The most probable digits after each step, one per cell.")
     decided: list[int] = Field(description=f"Cells with a digit of probability {DECIDED} or more, after each step.")
-    probabilities: list[list[list[float]]] | None = Field(description="Steps × 81 cells × 9 digits.")
+    probabilities: list[list[list[float]]] | None = Field(description="Steps × cells × digits.")
 
 
 class SolveResponse(BaseModel):
@@ -103,8 +114,8 @@ class Example(BaseModel):
 
 
 def read_puzzle(text: str, name: str = "The puzzle") -> np.ndarray:
-    """The givens of the one puzzle in a text: uint8 (81,). Error messages call the puzzle ``name``."""
-    found = list(entries(text.split("\n"), (CELLS,)))
+    """The givens of the one puzzle in a text: uint8 (cells,). Error messages call the puzzle ``name``."""
+    found = list(entries(text.split("\n")))
     if len(found) != 1:
         raise InputError(f"{name}: found {len(found)} puzzles, expected one.")
     if found[0].wrong:
@@ -119,38 +130,45 @@ def _read(request: ReadRequest) -> dict[str, Any]:
         return {"puzzle": None, "message": str(error)}
 
 
-def _without_clashes(text: str, name: str = "The puzzle") -> np.ndarray:
-    grid = read_puzzle(text, name)
-    clash = describe_clash(grid)
-    if clash:
-        raise InputError(f"{name} contradicts itself: {clash}.")
-    return grid
+def _without_clashes(texts: list[str]) -> np.ndarray:
+    """Puzzles of the same size: uint8 (n, cells)."""
+    names = ["The puzzle"] if len(texts) == 1 else [f"Puzzle {number}" for number in range(1, len(texts) + 1)]
+    grids = [read_puzzle(text, name) for text, name in zip(texts, names, strict=True)]
+    for name, grid in zip(names, grids, strict=True):
+        if len(grid) != len(grids[0]):
+            raise InputError(f"{name} has {len(grid)} cells, the first one {len(grids[0])}; send one size per request.")
+    box = BOXES[len(grids[0])]
+    for row in np.flatnonzero(breaks_a_rule(np.stack(grids), box)):
+        raise InputError(f"{names[row]} contradicts itself: {describe_clash(grids[row], box)}.")
+    return np.stack(grids)
 
 
-def _solve(network: nn.Module, fallback: nn.Module | None, request: SolveRequest) -> dict[str, Any]:
-    count = len(request.puzzles)
-    work, recorded = count * request.steps * request.attempts, count * request.steps
+def _stages(network: nn.Module, others: Mapping[str, nn.Module], request: SolveRequest) -> Stages:
+    """The puzzles of a request and the networks that try them."""
+    if request.network is not None and request.network not in others:
+        known = ", ".join(map(repr, others)) or "none"
+        raise InputError(f"network: expected one of {known}, or null; got {quote(request.network)}.")
+    grids = _without_clashes(request.puzzles)
+    box = BOXES[grids.shape[1]]
+    count = len(grids) * (box[0] * box[1]) ** 3 / 729
+    work, recorded = round(count * request.steps * request.attempts), round(count * request.steps)
     if work > limits.PUZZLE_STEPS:
         raise InputError(f"puzzles × steps × attempts is {work:,}; the limit is {limits.PUZZLE_STEPS:,}.")
     if request.probabilities and recorded > limits.PROBABILITY_STEPS:
         raise InputError(
             f"puzzles × steps is {recorded:,}; with probabilities the limit is {limits.PROBABILITY_STEPS:,}."
         )
-    names = ["The puzzle"] if count == 1 else [f"Puzzle {number}" for number in range(1, count + 1)]
-    puzzles = [_without_clashes(text, name) for text, name in zip(request.puzzles, names, strict=True)]
-    found = solve(
-        np.stack(puzzles),
-        network=network,
-        max_steps=request.steps,
-        attempts=request.attempts,
-        seed=request.seed,
-        record=True,
-        exact_guesses=limits.SEARCH_GUESSES,
-        fallback=None if fallback is None else lambda: fallback,
-    )
-    rows = []
+    chosen = network if request.network is None else others[request.network]
+    fallback = next(iter(others.values()), None) if request.network is None and request.attempts > 1 else None
+    make = None if fallback is None else lambda: fallback
+    return Stages(grids, chosen, make, box=box, guesses=limits.SEARCH_GUESSES)
+
+
+def _rows(found: Result, probabilities: bool) -> bytes:
+    """JSON of `SolveResponse`: megabytes with probabilities."""
+    rows, size = [], round(found.answers.shape[1] ** 0.5)
     for result in found:
-        record = np.eye(9)[result.answers - 1][None] if result.record is None else result.record
+        record = np.eye(size)[result.answers - 1][None] if result.record is None else result.record
         puzzle = result.details["puzzles"]
         rows.append(
             {
@@ -163,16 +181,19 @@ def _solve(network: nn.Module, fallback: nn.Module | None, request: SolveRequest
                 "attempts": result.attempts,
                 "fallback": result.details["fallback"],
                 "confidence": round(result.confidence, 4),
-                "grids": ["".join(map(str, digits)) for digits in (record.argmax(-1) + 1).tolist()],
+                "grids": ["".join(map(SYMBOLS.__getitem__, digits)) for digits in record.argmax(-1).tolist()],
                 "decided": ((record.max(-1) >= DECIDED) | (puzzle > 0)).sum(1).tolist(),
-                "probabilities": np.round(record.astype(float), 3).tolist() if request.probabilities else None,
+                "probabilities": np.round(record.astype(float), 3).tolist() if probabilities else None,
             }
         )
-    return {"puzzles": rows}
+    return as_json({"puzzles": rows})
 
 
 def _influence(network: nn.Module, request: InfluenceRequest) -> dict[str, Any]:
-    found = influence(network, _without_clashes(request.puzzle), request.step)
+    (puzzle,) = _without_clashes([request.puzzle])
+    if len(puzzle) != CELLS:
+        raise InputError(f"Influence is computed for puzzles of 81 cells; this one has {len(puzzle)}.")
+    found = influence(network, puzzle, request.step)
     return {"groups": list(GROUPS), "influence": np.round(found.astype(float), 4).tolist()}
 
 
@@ -191,7 +212,9 @@ def warm_up(network: nn.Module) -> None:
     solve(np.zeros((1, CELLS), np.uint8), network=network, max_steps=1, attempts=1, exact_guesses=1)
 
 
-def router(network: nn.Module, preset: Preset, pool: Pool, fallback: nn.Module | None = None) -> APIRouter:
+def router(
+    network: nn.Module, preset: Preset, pool: Pool, service: Service, others: Mapping[str, nn.Module]
+) -> APIRouter:
     api = APIRouter(prefix="/api/sudoku", tags=["Sudoku"])
 
     @api.post("/read", responses=REFUSALS | MALFORMED, summary="Read a puzzle")
@@ -201,8 +224,21 @@ def router(network: nn.Module, preset: Preset, pool: Pool, fallback: nn.Module |
 
     @api.post("/solve", response_model=SolveResponse, responses=REFUSALS | MALFORMED, summary="Solve puzzles")
     async def solve_puzzles(request: SolveRequest) -> Response:
-        """Every step of every puzzle, in one response."""
-        return await respond(pool, _solve, network, fallback, request)
+        """Every step of every puzzle, in one response. All requests share a running batch."""
+        stages = _stages(network, others, request)
+        for by in stages:
+            found = await service.solve(
+                stages.problems(by, stages.rows),
+                max_steps=request.steps,
+                attempts=request.attempts,
+                seed=request.seed,
+                record=digit_probabilities(stages.grids.shape[1]),
+                client=CLIENT_ADDRESS.get(),
+            )
+            stages.add(found)
+        found, long = stages.result(), request.probabilities
+        body = await asyncio.to_thread(_rows, found, True) if long else _rows(found, False)
+        return Response(body, media_type="application/json")
 
     @api.post(
         "/influence",

@@ -25,6 +25,7 @@ export const reference = "reference.html"; // documentation of the API
 export const panels = () => get("api/panels");
 
 export const sudoku = {
+  sizes: [4, 6, 9, 16],
   examples: () => get("api/sudoku/examples"),
   read: post("api/sudoku/read"),
   solve: post("api/sudoku/solve"),

@@ -10,6 +10,8 @@ import { shareButton, writeAddress } from "../share.js";
 const MOST_JUMPS = 7;
 const RING = 8;
 const SHORT = 26;
+const FAR = 1.5; // a pointer that moves less selects
+const EDGE = 5;
 const LARGEST_SEED = 2 ** 32 - 1;
 
 export async function create(info, section) {
@@ -27,6 +29,7 @@ export async function create(info, section) {
   let pathLayer = null;
   let ring = null;
   let start = 0;
+  let dragged = false;
   let found = null;
   let table = null;
 
@@ -39,7 +42,7 @@ export async function create(info, section) {
         "div",
         { class: "board" },
         sceneArea,
-        h("p", { class: "hint" }, "Select the first object. Dashed ring: start. Solid ring: answer at the step shown."),
+        h("p", { class: "hint" }, "Select the first object; drag objects, or move them with the arrow keys. Dashed ring: start. Solid ring: answer at the step shown."),
       ),
       h(
         "div",
@@ -88,8 +91,10 @@ export async function create(info, section) {
           "aria-label": `${object.colour} ${object.shape}`,
           fill: object.fill,
           points: object.outline.map((corner) => corner.join(",")).join(" "),
+          onpointerdown: (event) => drag(event, index),
           onclick: () => choose(index),
           onkeydown: (event) => {
+            nudge(event, index);
             if (event.key !== "Enter" && event.key !== " ") return;
             event.preventDefault();
             choose(index);
@@ -105,7 +110,47 @@ export async function create(info, section) {
   }
 
   function choose(index) {
+    if (dragged) return;
     start = index;
+    ask();
+  }
+
+  // Moves an object with the pointer; the answer follows.
+  function drag(event, index) {
+    const picture = sceneArea.firstChild;
+    const object = scene.objects[index];
+    const from = { x: object.x, y: object.y };
+    const move = (moved) => {
+      const scale = 100 / picture.getBoundingClientRect().width;
+      const [dx, dy] = [(moved.clientX - event.clientX) * scale, (moved.clientY - event.clientY) * scale];
+      if (!dragged && Math.hypot(dx, dy) < FAR) return;
+      dragged = true;
+      place(index, from.x + dx, from.y + dy);
+      ask();
+    };
+    const end = () => {
+      removeEventListener("pointermove", move);
+      setTimeout(() => (dragged = false));
+    };
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", end, { once: true });
+    addEventListener("pointercancel", end, { once: true });
+  }
+
+  function place(index, x, y) {
+    const object = scene.objects[index];
+    const inside = (value) => Math.round(100 * Math.min(Math.max(value, EDGE), 100 - EDGE)) / 100;
+    const [dx, dy] = [inside(x) - object.x, inside(y) - object.y];
+    Object.assign(object, { x: inside(x), y: inside(y), outline: object.outline.map((corner) => [corner[0] + dx, corner[1] + dy]) });
+    shapes[index].setAttribute("points", object.outline.map((corner) => corner.join(",")).join(" "));
+    scene.moved = true;
+  }
+
+  function nudge(event, index) {
+    const by = { ArrowUp: [0, -2], ArrowDown: [0, 2], ArrowLeft: [-2, 0], ArrowRight: [2, 0] }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    place(index, scene.objects[index].x + by[0], scene.objects[index].y + by[1]);
     ask();
   }
 
@@ -158,6 +203,7 @@ export async function create(info, section) {
     const name = by.value === "colour" ? object.colour : object.shape;
     try {
       const asked = { seed: scene.seed, start: name, jumps: count };
+      if (scene.moved) asked.positions = scene.objects.map(({ x, y }) => [x, y]);
       const result = await latest.run((signal) => backend.ask(asked, signal));
       if (!result) return;
       found = result;

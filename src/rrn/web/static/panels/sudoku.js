@@ -1,170 +1,24 @@
 // Sudoku: the probability of each digit in each cell, step by step, and the influence of groups on a cell.
 
 import { sudoku as backend } from "../backend.js";
+import { Grid, LEAST_INFLUENCE } from "../board.js";
 import { lineChart } from "../chart.js";
-import { counted, freshId, h, labelled, percent } from "../dom.js";
-import { CELLS, EMPTY, asDigits, asText, boxOf, clashes, columnOf, rowOf, symmetricVariant, whereIs } from "../grid.js";
+import { counted, h, labelled, percent } from "../dom.js";
+import { CELLS, asDigits, asText, empty, sizeOf, symbol, symmetricVariant, whereIs } from "../grid.js";
 import { Latest } from "../latest.js";
 import { about, bar, verdict } from "../parts.js";
 import { Player } from "../player.js";
 import { shareButton, writeAddress } from "../share.js";
 
-const DECIDED = 0.5;
-const VISIBLE = 0.01;
-const STEPS = 128;
-const ATTEMPTS = 9;
+const STEPS = [32, 64, 128, 256];
+const ATTEMPTS = [1, 3, 9];
+const MOST_STEPS = { 16: 128 }; // of a puzzle, by size
+const NONE = "none";
 const POINTING = 120; // milliseconds before the cell under the pointer is explained
-const LEAST_INFLUENCE = 0.0005; // less is shown as none
 const GROUPS = ["its own digits", "row", "column", "box"]; // in the order of the backend
-const LARGEST = 0.4; // scale of a digit that fills a third of its cell
-const SQUARES = [[0, 0, 3], [0, 0, 2], [1, 0, 2], [0, 1, 2], [1, 1, 2]]; // column, row and size, in thirds of a cell
 
-class Grid {
-  constructor({ onedit, onpaste, onenter, onpoint }) {
-    this.onedit = onedit;
-    this.onenter = onenter;
-    this.at = 0;
-    this.givens = EMPTY;
-    const hint = freshId("hint");
-    this.cells = Array.from({ length: CELLS }, (_, cell) => this.#makeCell(cell, onpoint));
-    const rows = Array.from({ length: 9 }, (_, row) =>
-      h("div", { role: "row", class: "row" }, this.cells.slice(9 * row, 9 * row + 9).map((cell) => cell.element)),
-    );
-    this.element = h(
-      "div",
-      {
-        class: "grid",
-        role: "grid",
-        "aria-label": "Sudoku",
-        "aria-describedby": hint,
-        onkeydown: (event) => this.#key(event),
-        onpointerleave: (event) => event.pointerType !== "touch" && onpoint(null),
-      },
-      rows,
-    );
-    this.element.addEventListener("paste", (event) => {
-      event.preventDefault();
-      onpaste(event.clipboardData.getData("text"));
-    });
-    this.hint = h("p", { class: "hint", id: hint }, "Keys: arrows move, digits type, Delete clears, Enter solves. You can paste a puzzle of 81 characters.");
-  }
-
-  #makeCell(cell, onpoint) {
-    const digits = Array.from({ length: 9 }, (_, k) => h("span", { class: "digit", "aria-hidden": "true", hidden: true }, `${k + 1}`));
-    const element = h(
-      "div",
-      {
-        role: "gridcell",
-        class: `cell r${rowOf(cell)} c${columnOf(cell)}`,
-        tabindex: cell ? -1 : 0,
-        onfocus: () => {
-          this.#select(cell);
-          onpoint(cell);
-        },
-        onclick: () => element.focus({ preventScroll: true }),
-        onpointerenter: (event) => event.pointerType !== "touch" && onpoint(cell),
-      },
-      digits,
-    );
-    return { element, digits };
-  }
-
-  #select(cell) {
-    this.cells[this.at].element.tabIndex = -1;
-    this.at = cell;
-    this.cells[cell].element.tabIndex = 0;
-  }
-
-  #key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const row = rowOf(this.at);
-    const column = columnOf(this.at);
-    const to = {
-      ArrowUp: [row - 1, column],
-      ArrowDown: [row + 1, column],
-      ArrowLeft: [row, column - 1],
-      ArrowRight: [row, column + 1],
-      Home: [row, 0],
-      End: [row, 8],
-    }[event.key];
-    if (to) this.cells[9 * ((to[0] + 9) % 9) + ((to[1] + 9) % 9)].element.focus();
-    else if (/^[1-9]$/.test(event.key)) this.type(Number(event.key));
-    else if (["Delete", "Backspace", "0", ".", " "].includes(event.key)) this.type(0);
-    else if (event.key === "Enter") this.onenter();
-    else return;
-    event.preventDefault();
-  }
-
-  type(digit) {
-    const digits = [...this.givens];
-    digits[this.at] = digit;
-    this.onedit(digits);
-  }
-
-  // probabilities: 81 × 9, or null for the givens alone. Returns the cells that clash.
-  show(givens, probabilities) {
-    this.givens = givens;
-    const shown = givens.map((given, cell) => {
-      if (given || !probabilities) return given;
-      const most = Math.max(...probabilities[cell]);
-      return most >= DECIDED ? probabilities[cell].indexOf(most) + 1 : 0;
-    });
-    const clashing = clashes(shown);
-    this.cells.forEach(({ element, digits }, cell) => {
-      const given = givens[cell];
-      const chances = given || !probabilities ? digits.map((_, k) => Number(k + 1 === given)) : probabilities[cell];
-      drawDigits(digits, chances);
-      element.classList.toggle("given", given > 0);
-      element.classList.toggle("decided", shown[cell] > 0);
-      element.classList.toggle("clash", clashing.has(cell));
-      element.setAttribute("aria-label", describe(cell, given, shown[cell], chances, clashing.has(cell)));
-    });
-    return clashing;
-  }
-
-  // Shades row, column and box of a cell by their influence on it, from 0 to 1; null removes the shades.
-  shade(cell, influence) {
-    this.cells.forEach(({ element }, other) => {
-      const groups = !influence || other === cell ? [] : [
-        rowOf(cell) === rowOf(other) && influence[1],
-        columnOf(cell) === columnOf(other) && influence[2],
-        boxOf(cell) === boxOf(other) && influence[3],
-      ];
-      const most = Math.max(0, ...groups.map(Number));
-      element.classList.toggle("selected", Boolean(influence) && other === cell);
-      element.classList.toggle("influential", most >= LEAST_INFLUENCE);
-      element.style.setProperty("--influence", most.toFixed(4));
-    });
-  }
-}
-
-// The area of a digit is its probability, as far as its square allows. Every digit has a third of the cell's width and
-// height; a decided digit takes the largest square without other digits.
-function drawDigits(digits, chances) {
-  const best = chances.indexOf(Math.max(...chances));
-  const others = chances.map((_, k) => k).filter((k) => k !== best && chances[k] >= VISIBLE);
-  const inside = (k, [x, y, size]) => k % 3 >= x && k % 3 < x + size && Math.floor(k / 3) >= y && Math.floor(k / 3) < y + size;
-  const free = chances[best] >= DECIDED && SQUARES.find((square) => !others.some((k) => inside(k, square)));
-  digits.forEach((digit, k) => {
-    digit.dataset.probability = chances[k];
-    digit.hidden = chances[k] < VISIBLE;
-    if (digit.hidden) return;
-    const [x, y, size] = (k === best && free) || [k % 3, Math.floor(k / 3), 1];
-    const middle = (start) => ((100 * (start + size / 2)) / 3 - 50).toFixed(2);
-    const scale = Math.min(Math.sqrt(chances[k]), LARGEST * size).toFixed(4);
-    digit.style.transform = `translate(${middle(x)}cqw, ${middle(y)}cqh) scale(${scale})`;
-  });
-}
-
-const certain = (answer) => [...answer].map((digit) => Array.from({ length: 9 }, (_, k) => Number(k + 1 === Number(digit))));
-
-function describe(cell, given, digit, chances, clashing) {
-  const clash = clashing ? ", clashes" : "";
-  if (given) return `${whereIs(cell)}: ${given}, given${clash}`;
-  const most = Math.max(...chances);
-  if (!most) return `${whereIs(cell)}: empty`;
-  return `${whereIs(cell)}: ${digit ? "" : "undecided, most probable "}${chances.indexOf(most) + 1}, ${percent(most)}${clash}`;
-}
+const certain = (answer) => asDigits(answer).map((digit, _, { length }) => Array.from({ length: Math.sqrt(length) }, (_, k) => Number(k + 1 === digit)));
+const select = (options, onchange = () => {}) => h("select", { onchange }, options.map(([value, text]) => h("option", { value }, text)));
 
 function legend() {
   const sample = (kind, ...digits) => h("span", { class: `sample ${kind}`, "aria-hidden": "true" }, digits);
@@ -184,16 +38,21 @@ export async function create(info, section) {
   const reading = new Latest();
   const asking = new Latest();
   const status = verdict();
-  let givens = EMPTY;
+  let givens = empty();
   let readText = ""; // the text that the givens were read from
   let found = null;
+  let second = null; // what the network beside it found
   let chart = null;
   let clashCount = 0;
   let pointed = null;
   let pointing = null;
+  let seed = 0;
 
-  const grid = new Grid({ onedit: (digits) => setPuzzle(digits), onpaste: paste, onenter: solve, onpoint: point });
-  const player = new Player(showStep, 0, (step) => (step > found.steps ? "Answer" : `Step ${step} of ${found.steps}`));
+  const grid = new Grid({ onedit: (digits) => setPuzzle(digits), onpaste: paste, onenter: () => solve(), onpoint: point });
+  const besideArea = h("div", { class: "beside" });
+  let beside = null; // grid and status of the second network
+  const stepsOf = () => Math.max(found.steps, second?.steps ?? 0);
+  const player = new Player(showStep, 0, (step) => (step > stepsOf() ? "Answer" : `Step ${step} of ${stepsOf()}`));
   const chartArea = h("div", { class: "chart-area" });
   const influence = h("div", { class: "influence", role: "status", "aria-live": "polite" });
   const text = h("textarea", { class: "cells", rows: 2, spellcheck: "false", autocomplete: "off", maxlength: 1000 });
@@ -205,12 +64,31 @@ export async function create(info, section) {
       solve();
     },
   });
-  const solveButton = h("button", { type: "button", class: "primary", onclick: solve }, "Solve");
-  const pad = h(
-    "div",
-    { class: "pad", role: "group", "aria-label": "Type into the selected cell" },
-    Array.from({ length: 9 }, (_, k) => padButton(`${k + 1}`, `Type ${k + 1}`, k + 1)),
-    padButton("⌫", "Clear the cell", 0),
+  const solveButton = h("button", { type: "button", class: "primary", onclick: () => solve() }, "Solve");
+  const pad = h("div", { class: "pad", role: "group", "aria-label": "Type into the selected cell" });
+  const others = Object.entries(info.others ?? {});
+  const networks = [["", `Default (${counted(info.parameters, "weight")})`], ...others.map(([name, weights]) => [name, `${name} (${counted(weights, "weight")})`])];
+  const network = select(networks, () => solve());
+  const compared = select([[NONE, "None"], ...networks], () => solve());
+  const steps = select(STEPS.map((count) => [count, `${count}`]), () => solve());
+  const attempts = select(ATTEMPTS.map((count) => [count, `${count}`]), () => solve());
+  steps.value = 128;
+  attempts.value = 9;
+  const size = select(backend.sizes.map((count) => [count, `${count} × ${count}`]), () => setPuzzle(empty(Number(size.value))));
+  size.value = 9;
+  const settings = h(
+    "details",
+    { class: "settings" },
+    h("summary", {}, "Network, steps and size"),
+    h(
+      "div",
+      { class: "choices" },
+      others.length ? labelled("Network", network) : null,
+      others.length ? labelled("Second network beside it", compared) : null,
+      labelled("Steps of an attempt", steps),
+      labelled("Attempts", attempts),
+      backend.sizes.length > 1 ? labelled("Size", size) : null,
+    ),
   );
 
   section.append(
@@ -218,7 +96,7 @@ export async function create(info, section) {
     h(
       "div",
       { class: "columns" },
-      h("div", { class: "board" }, grid.element, player.element, legend()),
+      h("div", { class: "board" }, grid.element, player.element, besideArea, legend()),
       h(
         "div",
         { class: "side" },
@@ -227,13 +105,14 @@ export async function create(info, section) {
           { class: "buttons" },
           solveButton,
           h("button", { type: "button", onclick: surprise }, "Surprise me"),
-          h("button", { type: "button", onclick: () => setPuzzle(EMPTY) }, "Clear"),
+          h("button", { type: "button", onclick: () => setPuzzle(empty(grid.size)) }, "Clear"),
           shareButton(),
         ),
         status.element,
         influence,
         labelled("Example", choice),
         labelled("Or type or paste a puzzle", text),
+        settings,
         pad,
         grid.hint,
         chartArea,
@@ -252,18 +131,29 @@ export async function create(info, section) {
     return h("button", { type: "button", "aria-label": name, onclick }, label);
   }
 
+  function fillPad() {
+    if (pad.childElementCount === grid.size + 1) return;
+    const digits = Array.from({ length: grid.size }, (_, k) => padButton(symbol(k + 1), `Type ${symbol(k + 1)}`, k + 1));
+    pad.replaceChildren(...digits, padButton("⌫", "Clear the cell", 0));
+  }
+
   // Removes the result, its player and its marks, and cancels requests.
   function reset() {
     solving.drop();
     reading.drop();
     found = null;
+    second = null;
+    besideArea.replaceChildren();
     chart = null;
     chartArea.replaceChildren();
     player.clear();
     explain();
     solveButton.disabled = false;
     status.clear();
-    return grid.show(givens, null);
+    const clashing = grid.show(givens, null);
+    fillPad();
+    size.value = grid.size;
+    return clashing;
   }
 
   function setPuzzle(digits, { keepText = false, keepChoice = false } = {}) {
@@ -289,7 +179,7 @@ export async function create(info, section) {
   }
 
   function refuse(message) {
-    setPuzzle(EMPTY, { keepText: true });
+    setPuzzle(empty(grid.size), { keepText: true });
     readText = null;
     status.bad("Not a puzzle", message);
   }
@@ -310,9 +200,14 @@ export async function create(info, section) {
   }
 
   function showStep(step) {
-    const answered = step > found.steps;
-    const shown = answered ? certain(found.answer) : step ? found.probabilities[step - 1] : null;
-    clashCount = grid.show(givens, shown).size;
+    const answered = step > stepsOf();
+    const at = (result) => (step > result.steps ? certain(result.answer) : step ? result.probabilities[step - 1] : null);
+    clashCount = grid.show(givens, at(found)).size;
+    if (second) {
+      beside.grid.show(givens, at(second));
+      if (step > second.steps) showSecond();
+      else beside.status.clear();
+    }
     chart.mark(Math.min(step, found.steps));
     if (answered) showResult();
     explain();
@@ -328,13 +223,15 @@ export async function create(info, section) {
   async function explain() {
     const cell = pointed;
     const step = found ? Math.min(player.step, found.steps) : 0;
+    const where = cell === null ? "" : whereIs(cell, grid.size);
     const note = (sentence, shades = null) => {
       grid.shade(shades && cell, shades);
       influence.replaceChildren(...(sentence ? [h("p", {}, sentence)] : []));
     };
     asking.drop();
     if (cell === null || !step) return note("");
-    if (givens[cell]) return note(`${whereIs(cell)} is given: no group influences it.`, [0, 0, 0, 0]);
+    if (givens[cell]) return note(`${where} is given: no group influences it.`, [0, 0, 0, 0]);
+    if (givens.length !== CELLS || network.value) return note("Influence is shown for the default network and puzzles of 9 × 9.");
     if (found.attempts > 1) return note("Influence is shown for puzzles that the first attempt solves.");
     try {
       const answer = await asking.run((signal) => backend.influence({ puzzle: asText(givens), step }, signal));
@@ -343,7 +240,7 @@ export async function create(info, section) {
       const order = shares.map((_, group) => group).sort((a, b) => shares[b] - shares[a]);
       const chances = found.probabilities[step - 1][cell];
       const most = Math.max(...chances);
-      const now = h("strong", {}, `${whereIs(cell)}, step ${step}: ${chances.indexOf(most) + 1} at ${percent(most)}.`);
+      const now = h("strong", {}, `${where}, step ${step}: ${chances.indexOf(most) + 1} at ${percent(most)}.`);
       grid.shade(cell, shares);
       if (shares[order[0]] < LEAST_INFLUENCE) {
         influence.replaceChildren(h("p", {}, now, " No group influences this cell in this step."));
@@ -358,19 +255,35 @@ export async function create(info, section) {
     }
   }
 
+  const solvedIn = (result) => `In ${counted(result.steps, "step")}${result.attempts > 1 ? ` of attempt ${result.attempts}` : ""}.`;
+
+  function showSecond() {
+    if (second.solved) beside.status.good("Solved", solvedIn(second));
+    else beside.status.bad("Not solved", `${counted(second.attempts, "attempt")} of ${second.limit} steps failed.`);
+  }
+
   function showResult() {
     if (found.solved) {
-      const attempt = found.attempts > 1 ? ` of attempt ${found.attempts}` : "";
-      const network = found.fallback ? " The larger network was used." : "";
-      status.good("Solved", `In ${counted(found.steps, "step")}${attempt}.${network} Every row, column and box holds each digit once.`);
+      const larger = found.fallback ? " The larger network was used." : "";
+      status.good("Solved", `${solvedIn(found)}${larger} Every row, column and box holds each digit once.`);
       return;
     }
     const marked = clashCount ? ` ${clashCount} cells clash; they are marked.` : "";
     if (found.status === "impossible") status.bad("No solution", `${found.message} The grid shows the last step.${marked}`);
-    else status.bad("Not solved", `${counted(found.attempts, "attempt")} of ${STEPS} steps failed. ${found.message}${marked}`);
+    else {
+      status.bad("Not solved", `${counted(found.attempts, "attempt")} of ${found.limit} steps failed. ${found.message}${marked}`);
+      const longer = h("button", { type: "button", onclick: thinkLonger }, "Think longer");
+      status.element.append(h("p", {}, longer, " More steps, other noise", others.length ? ", the larger network." : "."));
+    }
   }
 
-  async function solve() {
+  // Tries again with the larger network, the most steps and attempts, and other noise.
+  function thinkLonger() {
+    seed += 1;
+    solve({ network: others[0]?.[0] ?? null, steps: Math.max(...STEPS), attempts: Math.max(...ATTEMPTS) });
+  }
+
+  async function solve(harder = {}) {
     reset();
     if (text.value.trim() && text.value !== readText && !(await read(text.value, refuse))) return;
     if (!givens.some(Boolean)) {
@@ -381,32 +294,41 @@ export async function create(info, section) {
     status.plain("Running …");
     bringIntoView();
     try {
-      const asked = { puzzles: [asText(givens)], steps: STEPS, attempts: ATTEMPTS };
-      const result = await solving.run((signal) => backend.solve(asked, signal));
-      if (!result) return;
-      show(result.puzzles[0]);
+      const asked = { puzzles: [asText(givens)], network: network.value || null, steps: Number(steps.value), attempts: Number(attempts.value), seed, ...harder };
+      asked.steps = Math.min(asked.steps, MOST_STEPS[sizeOf(givens)] ?? Infinity);
+      const both = compared.value === NONE ? [asked] : [asked, { ...asked, network: compared.value || null }];
+      const results = await solving.run((signal) => Promise.all(both.map((body) => backend.solve(body, signal))));
+      if (!results) return;
+      const [first, other] = results.map((result) => ({ ...result.puzzles[0], limit: asked.steps }));
+      show(first, other);
     } catch (error) {
       status.bad("Not solved", error.message);
     }
     solveButton.disabled = false;
   }
 
-  function show(result) {
+  function show(result, other = null) {
     if (result.status === "already solved") {
       status.good("Already solved", result.message);
       return;
     }
     found = result;
+    second = other;
+    if (second) {
+      const [, title] = networks.find(([name]) => name === compared.value);
+      beside = { grid: new Grid({ label: title }), status: verdict() };
+      besideArea.replaceChildren(h("h2", {}, title), beside.grid.element, beside.status.element);
+    }
     const given = givens.filter(Boolean).length;
     const values = [given, ...found.decided];
     const label = `Decided cells by step: ${given} before the first step, ${values.at(-1)} after step ${found.steps}.`;
-    chart = lineChart(values, CELLS, label, "steps", (step) => {
+    chart = lineChart(values, givens.length, label, "steps", (step) => {
       player.pause();
       player.go(step);
     });
     chartArea.replaceChildren(h("h2", {}, "Decided cells"), chart.element);
     status.plain("Running …", "The player shows the steps of the network.");
-    player.load(found.steps + 1);
+    player.load(stepsOf() + 1);
     bringIntoView();
   }
 
