@@ -5,7 +5,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint
 SMALL := .venv/small
 READY := .venv/ready
 
-.PHONY: setup demo test lint bench reproduce docs site wheel clean
+.PHONY: setup demo test test-oldest lint bench reproduce docs site wheel clean
 
 setup: $(READY)
 
@@ -30,6 +30,15 @@ test: $(READY)
 	@echo "== Running all tests."
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+# The oldest torch that pyproject.toml allows, in an environment of its own (5 GB: a build for GPUs, run on the CPU).
+OLDEST := .venv-oldest/bin/python
+test-oldest:
+	$(PYTHON) -m venv .venv-oldest
+	$(OLDEST) -m pip install --disable-pip-version-check torch==2.4.0 --editable '.[figures,fast,train,web]' \
+	    pytest hypothesis httpx2 networkx scikit-learn
+	$(OLDEST) -m pytest -m "not slow" tests/test_network.py tests/test_golden.py tests/test_compat.py tests/test_compile.py \
+	    tests/nn tests/graphs tests/engines tests/inference tests/constraints tests/estimators tests/training/test_loop.py
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -53,4 +62,4 @@ wheel: $(READY)
 	$(BIN)/python -m hatchling build
 
 clean:
-	rm -rf .venv runs dist build site
+	rm -rf .venv .venv-oldest runs dist build site

@@ -1,18 +1,25 @@
-"""The server under load: ``python -m benchmarks.serve`` writes results/serve.json. Loopback only, under two minutes.
+"""The server under load: ``python -m benchmarks.serve`` writes results/serve.json. Loopback only, some minutes.
 
-Starts ``rrn serve`` as a process and times its start and the first solved puzzle. Then 32 clients request generated
-puzzles for 30 seconds. The second part repeats this with a new server, where one client in four disconnects before its
-response; the others must not be affected. Status 429 is counted separately. The exit code is 1 after any other error
-or if memory grows.
+Each part starts ``rrn serve`` as a process, and 32 clients request generated puzzles.
+
+* before: the code of ``--before``, where each request was a batch of its own;
+* now: this code, for as long, and until `REQUESTS` are answered, in which memory must not grow;
+* hard: the same, beside one client that sends the hardest known puzzles without pause;
+* dropping: one client in four disconnects before its response; the others must not be affected.
+
+Status 429 is counted separately. The exit code is 1 after any other error or if memory grows.
 """
 
 import http.client
+import io
 import json
 import os
 import re
 import socket
 import subprocess
 import sys
+import tarfile
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -34,8 +41,22 @@ OUT = Path(__file__).parent.parent / "results" / "serve.json"
 DROPPING = 4
 """One client in this many disconnects, after at most `LEAVE_SECONDS`."""
 LEAVE_SECONDS = 0.3
+ADDRESSES = 4
+"""Loopback addresses of the clients; the requests of one address are limited."""
 GROWTH = 1.15
 """Limit of the resident memory at the end, relative to that after a third of the time."""
+
+
+HARDEST = (
+    "1....7.9..3..2...8..96..5....53..9...1..8...26....4...3......1..4......7..7...3..",
+    ".......39.....1..5..3.5.8....8.9...6.7...2...1..4.......9.8..5..2....6..4..7.....",
+    "1.......2.9.4...5...6...7...5.9.3.......7.......85..4.7.....6...3...9.8...2.....1",
+)
+"""AI Escargot, Golden Nugget and Easter Monster."""
+HARD = {"puzzles": list(HARDEST), "steps": 256, "attempts": 9, "probabilities": False}
+REQUESTS = 3_000
+SERVE = "from rrn.cli import main; main(['serve', '--port', '0'])"
+"""Also starts the server of older commits."""
 
 
 @dataclass
@@ -45,8 +66,12 @@ class Options:
     puzzles: int = 1
     """Puzzles per request."""
     seed: int = 0
+    requests: int = REQUESTS
+    """Requests after which memory is measured."""
+    before: str = "d9e4f2e"
+    """Commit to compare with; empty: none."""
     only_dropping: bool = False
-    """Run only the second part, which measures no times, so that other programs may run meanwhile."""
+    """Run only the last part, which measures no times, so that other programs may run meanwhile."""
     out: Path = OUT
 
 
@@ -57,51 +82,68 @@ class Tally:
     solved: int = 0
     puzzles: int = 0
     dropped: int = 0
+    hard: int = 0
     busy: int = 0
     errors: list[str] = field(default_factory=list)
 
 
 def main() -> int:
     options = tyro.cli(Options, description=__doc__)
+    result: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
     if options.only_dropping:
-        result = json.loads(options.out.read_text()) if options.out.exists() else {}
+        measured = []
     else:
-        result = measure(options)
+        result = {"command": "python -m benchmarks.serve", "date": date.today().isoformat()}
+        result["machine"] = f"{machine()}, load before {os.getloadavg()[0]:.1f}"
+        if options.before:
+            with tempfile.TemporaryDirectory() as folder:
+                result["before"] = {"commit": options.before, **measure(options, checkout(options.before, folder))}
+        result["now"] = measure(options, requests=options.requests)
+        result["hard"] = measure(options, hard=True)
+        result["machine"] += f", after {os.getloadavg()[0]:.1f}"
+        measured = [result["now"], result["hard"]]
     result["dropping"] = measure_dropping(options)
     print(json.dumps(result, indent=2))
     write_json(options.out, result)
-    measured = [result["dropping"]] if options.only_dropping else [result, result["dropping"]]
-    return 1 if any(part["errors"] or part["memory_mb"]["grew"] for part in measured) else 0
+    return 1 if any(part["errors"] or part["memory_mb"]["grew"] for part in (*measured, result["dropping"])) else 0
 
 
-def measure(options: Options) -> dict[str, Any]:
-    load_before = os.getloadavg()[0]
+def checkout(commit: str, folder: str) -> Path:
+    """The folder of the package at a commit."""
+    archive = subprocess.run(["git", "archive", commit, "src"], cwd=OUT.parent.parent, check=True, capture_output=True)
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as packed:
+        packed.extractall(folder, filter="data")
+    return Path(folder) / "src"
+
+
+def measure(options: Options, source: Path | None = None, requests: int = 0, hard: bool = False) -> dict[str, Any]:
     puzzles, _ = generate(512, np.random.default_rng(options.seed))
     lines = [grid_to_line(puzzle) for puzzle in puzzles]
     fewest = min(EXAMPLES, key=lambda puzzle: 81 - puzzle.count("."))
+    environment = os.environ | ({} if source is None else {"PYTHONPATH": str(source)})
     begun = time.monotonic()
-    with subprocess.Popen(
-        [sys.executable, "-m", "rrn.cli", "serve", "--port", "0"], stderr=subprocess.PIPE, text=True
-    ) as server:
+    with subprocess.Popen([sys.executable, "-c", SERVE], stderr=subprocess.PIPE, text=True, env=environment) as server:
         try:
             assert server.stderr is not None
-            line = server.stderr.readline()
+            lines_read = iter(server.stderr.readline, "")
+            ports = (re.search(r"serving at .*:(\d+) after", line) for line in lines_read)
+            port = int(next(found for found in ports if found)[1])
             started = time.monotonic() - begun
-            port = int(re.findall(r":(\d+) after", line)[0])
-            first, answer = _timed(port, {"puzzles": [fewest], "attempts": 9})
+            first, answer = _timed(port, {"puzzles": [fewest]})
             before = time.monotonic()
-            tally, memory = _load(options, port, server.pid, lines)
+            tally, memory = _load(options, port, server.pid, lines, requests=requests, hard=hard)
             took = time.monotonic() - before
         finally:
             server.terminate()
     answered = np.array(tally.seconds or [np.nan])
+    beside = ", beside one client that sends the hardest known puzzles without pause" if hard else ""
     return {
-        "command": "python -m benchmarks.serve",
         "about": f"{options.clients} clients for {options.seconds:g} s, {options.puzzles} generated per "
-        "request (minimal givens), one attempt of at most 128 steps, without probabilities",
+        f"request (minimal givens), one attempt of at most 128 steps, without probabilities{beside}",
         "start_seconds": round(started, 2),
         "first_solve": {"givens": 81 - fewest.count("."), "seconds": round(first, 3), "solved": answer["solved"]},
         "requests": len(tally.seconds),
+        **({"hard_requests": tally.hard} if hard else {}),
         "puzzles_per_second": round(tally.puzzles / took, 1),
         "solved": round(tally.solved / max(tally.puzzles, 1), 4),
         "latency_seconds": {
@@ -112,8 +154,6 @@ def measure(options: Options) -> dict[str, Any]:
         "busy_429": tally.busy,
         "errors": tally.errors[:5],
         "memory_mb": _flat(memory),
-        "date": date.today().isoformat(),
-        "machine": f"{machine()}, load before {load_before:.1f}",
     }
 
 
@@ -147,23 +187,36 @@ def _flat(memory: list[float]) -> dict[str, Any]:
 
 
 def _load(
-    options: Options, port: int, pid: int, lines: list[str], dropping: int | None = None
+    options: Options,
+    port: int,
+    pid: int,
+    lines: list[str],
+    dropping: int | None = None,
+    requests: int = 0,
+    hard: bool = False,
 ) -> tuple[Tally, list[float]]:
-    """Run the clients; one in ``dropping`` disconnects repeatedly. Returns the tally and the memory by time."""
+    """Run the clients; one in ``dropping`` disconnects repeatedly. Returns the tally and the memory by time.
+
+    It lasts until the time is over and so many ``requests`` are answered. With ``hard``, one more client sends `HARD`.
+    """
     tally, lock, until = Tally(), threading.Lock(), time.monotonic() + options.seconds
+
+    def more() -> bool:
+        return time.monotonic() < until or len(tally.seconds) < requests
 
     def client(number: int) -> None:
         rng = np.random.default_rng([options.seed, number])
         if dropping and number % dropping == 0:
-            while time.monotonic() < until:
+            while more():
                 with socket.create_connection(("127.0.0.1", port), timeout=60) as leaving:
                     leaving.sendall(clients.request(clients.LONG))
                     time.sleep(rng.uniform(0, LEAVE_SECONDS))
                 with lock:
                     tally.dropped += 1
             return
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        while time.monotonic() < until:
+        address = f"127.0.0.{1 + number % ADDRESSES}"
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=(address, 0))
+        while more():
             chosen = [lines[k] for k in rng.integers(len(lines), size=options.puzzles)]
             body = {"puzzles": chosen, "steps": 128, "probabilities": False}
             seconds, status, answer = _ask(connection, body)
@@ -179,10 +232,18 @@ def _load(
             if status == 429:
                 time.sleep(0.2)
 
+    def send_hard() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        while more():
+            _, status, answer = _ask(connection, HARD)
+            tally.hard += status == 200
+            if status not in (200, 429):
+                tally.errors.append(f"hard: {status}: {answer}")
+
     def reader() -> None:
         """Opens the page repeatedly meanwhile."""
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        while time.monotonic() < until:
+        while more():
             begun = time.monotonic()
             connection.request("GET", "/")
             connection.getresponse().read()
@@ -190,7 +251,7 @@ def _load(
             time.sleep(0.25)
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(options.clients)]
-    threads.append(threading.Thread(target=reader))
+    threads += [threading.Thread(target=each) for each in ((reader, send_hard) if hard else (reader,))]
     for thread in threads:
         thread.start()
     memory = []
@@ -201,7 +262,7 @@ def _load(
 
 
 def _timed(port: int, body: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-    seconds, status, answer = _ask(http.client.HTTPConnection("127.0.0.1", port, timeout=60), body)
+    seconds, status, answer = _ask(http.client.HTTPConnection("127.0.0.1", port, timeout=300), body)
     if status != 200:
         raise RuntimeError(f"the first solve gave {status}: {answer}")
     return seconds, answer["puzzles"][0]

@@ -111,6 +111,8 @@ class RRN(Resettable):
         if message is None and message_layers < 1:
             raise InputError(f"message_layers: expected at least 1, got {message_layers}")
         self.features, self.hidden, self.edge_features = features, hidden, edge_features
+        self.compile_options: dict[str, Any] | None = None
+        """The options of `compile`; None: the steps are not compiled."""
         self._state_layout: tuple[Update | None, torch.dtype | None, tuple[Any, ...]] = None, None, ()
         self.encoder = None if encoder_layers is None else MLP(features, hidden, hidden, encoder_layers)
         self.message = message or MLPMessage(hidden, edge_features, message_layers, aggregate)
@@ -229,8 +231,7 @@ class RRN(Resettable):
         """One step from ``state``; returns ``(outputs, state)``, as `run`. Before a loop, call `prepare` once."""
         given = x if isinstance(x, Prepared) else self.prepare(x, edge_index, edge_attr, batch)
         self._check_state(state, given)
-        m = self.message(state.h, given.graph, given.edge_term)
-        state = self.update(state, given.x, m)
+        state = engines.next_state(self, given, state)
         return self.read(given, state), state
 
     def prepare(
@@ -302,6 +303,16 @@ class RRN(Resettable):
         """Eq. 4: the outputs for a state."""
         edges = (given.edge_attr,) if self.readout.reads_edges else ()
         return self.readout(self.update.readout_state(state), given.graph, given.batch, *edges)
+
+    def compile(self, *args: Any, **options: Any) -> None:
+        """Compile one step with `torch.compile`: one program for all numbers of steps and sizes of a graph.
+
+        ``options`` are those of `torch.compile`. On a CPU the engines are usually faster: see `rrn.engines`. Custom
+        parts must be traceable. A graph readout is not compiled, as the number of graphs depends on the data.
+        """
+        if args:
+            raise InputError("compile: options are passed by name, such as compile(mode='reduce-overhead')")
+        self.compile_options = options
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the arguments of the constructor (``config.json``) and the weights (``model.safetensors``).

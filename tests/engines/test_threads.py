@@ -18,6 +18,9 @@ from rrn.nn.updates import State
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="torch has GNU's threads on Linux"),
     pytest.mark.skipif(not COMPILED, reason="needs numba"),
+    pytest.mark.skipif(
+        not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"), reason="torch before 2.8: one thread"
+    ),
 ]
 
 

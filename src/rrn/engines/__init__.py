@@ -20,8 +20,8 @@ each thread a share of the edges.
 from rrn.engines.chunked import Chunked
 from rrn.engines.edges import Edges
 from rrn.engines.groups import Groups
-from rrn.engines.plain import ENGINES, Plain, choose, only
+from rrn.engines.plain import ENGINES, Plain, choose, next_state, only
 
-__all__ = ["ENGINES", "choose", "only"]
+__all__ = ["ENGINES", "choose", "next_state", "only"]
 
 ENGINES.update({engine.name: engine for engine in (Groups(), Edges(), Chunked(), Plain())})

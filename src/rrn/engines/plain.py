@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -51,12 +52,24 @@ class Plain(Engine):
         return True
 
     def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
-        outputs = []
+        outputs, options = [], network.compile_options
+        next_ = next_state if options is None or torch.compiler.is_compiling() else _compiled(tuple(options.items()))
         for _ in range(steps):
-            m = network.message(state.h, given.graph, given.edge_term)  # eq. 1, 2
-            state = network.update(state, given.x, m)  # eq. 3
+            state = next_(network, given, state)
             outputs.append(network.read(given, state))  # eq. 4
         return stack(outputs), state
+
+
+def next_state(network: "RRN", given: "Prepared", state: State) -> State:
+    """Eq. 1 to 3."""
+    m = network.message(state.h, given.graph, given.edge_term)  # eq. 1, 2
+    return network.update(state, given.x, m)  # eq. 3
+
+
+@cache
+def _compiled(options: tuple[tuple[str, Any], ...]) -> Callable[["RRN", "Prepared", State], State]:
+    """`next_state`, compiled for any size of the graph."""
+    return torch.compile(next_state, **{"dynamic": True, "fullgraph": True} | dict(options))
 
 
 ENGINES: dict[str, Engine] = {}
@@ -67,7 +80,7 @@ _only: ContextVar[str | None] = ContextVar("_only", default=None)
 
 def choose(network: "RRN", given: "Prepared", state: State) -> Engine:
     """The fastest engine that fits, or the one that `only` selects."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or (network.compile_options is not None and _only.get() is None):
         return ENGINES["plain"]
     name, message = _only.get(), type(network.message)
     if name is None:
