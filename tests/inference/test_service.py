@@ -115,6 +115,23 @@ def test_an_old_request_gets_a_share_of_the_slots(advance: Advance) -> None:
     pytest.fail("new requests starve the old one")
 
 
+def test_a_long_request_gets_a_quarter_of_the_slots_while_there_are_new_ones(advance: Advance) -> None:
+    loop = FairLoop(Shared(), 0.0)
+    loop.place(request(Shared(*[[NEVER]] * 6), max_steps=NEVER))
+    for _ in range(6):
+        advance(loop, 8)
+    short = request(Shared([3 * STRIDE]))
+    loop.place(short)
+    loop.restricted = True
+    for _ in range(3):
+        advance(loop, 8)
+    assert [len(stride) for stride in present(loop)] == [6] * 6 + [3] * 3, "slots stay free, so that strides are short"
+    assert short.future.done()
+    loop.restricted = False
+    advance(loop, 8)
+    assert len(present(loop)[-1]) == 6
+
+
 def test_clients_take_turns(advance: Advance) -> None:
     loop = FairLoop(Shared(), 0.0)
     for _ in range(30):
@@ -123,16 +140,6 @@ def test_clients_take_turns(advance: Advance) -> None:
     loop.place(few)
     advance(loop, 8)
     assert few.future.done()
-
-
-def test_a_bounded_number_of_attempts_is_paused(advance: Advance) -> None:
-    loop = FairLoop(Shared(), 0.0)
-    for _ in range(40):
-        loop.place(request(Shared([NEVER], [NEVER]), max_steps=NEVER))
-        for _ in range(9):
-            advance(loop, 2)
-    assert loop.paused is not None
-    assert len(loop.paused.problems) <= 2 * 2 + 2, "states in memory"
 
 
 class Blocked(Shared):

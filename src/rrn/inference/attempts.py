@@ -279,6 +279,9 @@ def result_of(problems: Problems, trials: list[Trial]) -> Result:
 class AttemptLoop:
     """Trials of problems in slots. Problems may be added between strides."""
 
+    restricted = False
+    """Whether `fill` may have to pause some attempts."""
+
     def __init__(self, problems: Problems, noise: float = NOISE, callback: Callback | None = None) -> None:
         self.problems, self.noise, self.callback = problems, noise, callback
         self.trials: dict[int, Trial] = {}
@@ -312,7 +315,7 @@ class AttemptLoop:
 
     def advance(self, slots: int) -> list[int]:
         """Fill free slots and run one stride. Returns the problems whose trial is done."""
-        if self.waiting or self.paused is not None:
+        if self.waiting or self.paused is not None or self.restricted:
             self.fill(slots)
         if self.running is None or not len(self.running.problems):
             return []

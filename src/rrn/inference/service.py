@@ -23,8 +23,10 @@ OLDEST_SHARE = 4
 """One slot in this many goes to the oldest request, so that new requests cannot starve it."""
 LEVEL_STEPS = 64
 """A request is at level 0 up to this many steps; each further level has twice as many."""
+OLD_LEVEL = 3
+"""Requests of this level, of 256 steps, are restricted while there are new ones."""
 PAUSED_PER_SLOT = 2
-"""Attempts that may be paused, for each slot. Their states stay in memory."""
+"""Paused attempts for each slot, whose states stay in memory. Beyond that only new requests enter."""
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper limits of the classes of seconds in `Service.statistics`."""
 
@@ -57,7 +59,8 @@ class FairLoop(AttemptLoop):
     """An attempt loop in which requests share the slots.
 
     If there are more attempts than slots, clients take turns; of one client, requests with few steps so far come first.
-    So long attempts and searches pause for new requests. One slot in `OLDEST_SHARE` goes to the oldest request.
+    One slot in `OLDEST_SHARE` goes to the oldest request. While it is ``restricted``, because there are new requests,
+    requests with many steps get these slots only: their attempts and searches pause.
     """
 
     def __init__(self, problems: Problems, noise: float) -> None:
@@ -78,7 +81,8 @@ class FairLoop(AttemptLoop):
         resident = self.running
         if self.paused is not None:
             resident = self.paused if resident is None else resident.join(self.paused)
-        if _count(resident) + len(self.waiting) <= slots:
+        old = [number for number, request in self.requests.items() if request.level >= OLD_LEVEL]
+        if _count(resident) + len(self.waiting) <= slots and not (self.restricted and old):
             self.running, self.paused = resident, None
             super().fill(slots)
         else:
@@ -95,15 +99,16 @@ class FairLoop(AttemptLoop):
 
     def choose(self, resident: list[Entry], waiting: list[Entry], slots: int) -> set[Entry]:
         """The attempts that run in the next stride, of those with a state and of those that wait."""
-        if _count(self.paused) >= PAUSED_PER_SLOT * slots:
-            waiting = []  # no further states in memory
+        levels = {number: request.level for number, request in self.requests.items()}
+        if _count(self.paused) >= PAUSED_PER_SLOT * slots:  # no further states in memory
+            waiting = [entry for entry in waiting if levels[entry[0]] < OLD_LEVEL]
         entries = sorted(resident + waiting, key=lambda entry: self.requests[entry[0]].begun)
         chosen = set(entries[: slots // OLDEST_SHARE])
         by_client: dict[str, deque[Entry]] = {}
-        for entry in sorted(entries, key=lambda entry: self.requests[entry[0]].level):
-            if entry not in chosen:
+        for entry in sorted(entries, key=lambda entry: levels[entry[0]]):
+            if entry not in chosen and not (self.restricted and levels[entry[0]] >= OLD_LEVEL):
                 by_client.setdefault(self.requests[entry[0]].client, deque()).append(entry)
-        while len(chosen) < slots:
+        while by_client and len(chosen) < slots:
             for client in list(by_client):
                 if len(chosen) < slots:
                     chosen.add(by_client[client].popleft())
@@ -243,7 +248,9 @@ class Service:
                 if key not in loops:
                     loops[key] = FairLoop(request.problems.empty(), self.noise)
                 loops[key].place(request)
+            levels = [request.level for loop in loops.values() for request in loop.requests.values()]
             for key, loop in list(loops.items()):
+                loop.restricted = min(levels) < OLD_LEVEL <= max(levels)
                 try:
                     self._advance(loop)
                 except Exception as error:

@@ -13,7 +13,7 @@ CONNECTIONS = 512
 CONNECTIONS_PER_ADDRESS = 128
 REQUESTS_PER_ADDRESS = 64
 """Unfinished API requests of one address."""
-UNFINISHED_PUZZLES = 512
+UNFINISHED_PUZZLES = 256
 """Puzzles of all requests that are not finished."""
 
 PUZZLES = 64

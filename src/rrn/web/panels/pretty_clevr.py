@@ -48,7 +48,8 @@ class AskRequest(Request):
     start: Name = Field(description="Colour or shape of the first object; the answer is of the other type.")
     jumps: Annotated[int, Field(ge=0, le=data.JUMPS - 1)]
     positions: Annotated[list[Point], Field(min_length=data.OBJECTS, max_length=data.OBJECTS)] | None = Field(
-        None, description="x and y of the eight objects, if they were moved; in a 100 × 100 picture, y downwards."
+        default=None,
+        description="x and y of the eight objects, if they were moved; in a 100 × 100 picture, y downwards.",
     )
     steps: Steps = None
 
