@@ -54,6 +54,11 @@ def main(arguments: list[str]) -> int:
     preset = tasks.find_preset(arguments[0])
     options = parse(Options[type(preset)], arguments[1:], f"rrn train {preset.name}", preset.about, Options(preset))  # type: ignore[misc, arg-type]
     trained = without_settings(options.preset, _passed(arguments[1:]))
+    folder = options.folder or default_folder(trained)
+    if not options.quiet:
+        print(
+            f"training {preset.name} in {folder}; Ctrl+C stops, the same command resumes", file=sys.stderr, flush=True
+        )
     from rrn._compat import keep_freed_memory
     from rrn.training.trainer import train_stages
 
@@ -61,7 +66,7 @@ def main(arguments: list[str]) -> int:
     outcome = train_stages(
         trained,
         tasks.make_experiment,
-        options.folder or default_folder(trained),
+        folder,
         stage=options.stage,
         accelerator=options.accelerator,
         devices=options.devices,

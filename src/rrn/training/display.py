@@ -1,5 +1,6 @@
 """The progress of training on standard error: a live bar on a terminal, optional lines elsewhere."""
 
+import math
 import sys
 import time
 
@@ -8,14 +9,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rrn.training.loop import Callback, Loop
 
+SECONDS_PER_LINE = 30.0
+
 
 class Display(Callback):
-    """Shows update, loss, graphs per second and ETA. ``lines``: elsewhere than on a terminal, a line per validation.
-    ``description`` is printed first."""
+    """Shows update, loss, graphs per second and ETA. ``lines``: elsewhere than on a terminal, a line after the first
+    update, every half a minute, and per validation. ``description`` is printed first."""
 
     def __init__(self, title: str, batch_size: int, lines: bool = False, description: str = "") -> None:
         self.batch_size, self.lines, self.description = batch_size, lines, description
-        self.validation, self.shown = "", 0.0
+        self.validation, self.shown = "", -math.inf
         self.console = Console(stderr=True)
         self.live = self.console.is_terminal
         self.progress = Progress(
@@ -36,18 +39,22 @@ class Display(Callback):
         self.progress.start()
 
     def on_update(self, loop: Loop) -> None:
-        if not self.live or time.monotonic() - self.shown < 0.2:
+        if time.monotonic() - self.shown < (0.2 if self.live else SECONDS_PER_LINE) or not (self.live or self.lines):
             return
         self.shown = time.monotonic()
         left = int(max(loop.seconds_left, 0))
         eta = f"{left // 3600}:{left // 60 % 60:02d}:{left % 60:02d}"
         rate = loop.updates_per_second * self.batch_size
         status = f"update {loop.update}  loss {loop.last_loss:.4f}  {rate:,.0f}/s  ETA {eta}  {self.validation}"
-        self.progress.update(self.bar, completed=loop.progress, status=status)
+        if self.live:
+            self.progress.update(self.bar, completed=loop.progress, status=status)
+        else:
+            print(f"{loop.seconds / 60:7.1f} min  {status.rstrip()}", file=sys.stderr, flush=True)
 
     def on_validation(self, loop: Loop, figures: dict[str, float], is_best: bool) -> None:
         self.validation = "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
         if self.lines and not self.live:
+            self.shown = time.monotonic()
             minutes, loss = loop.seconds / 60, f"loss {loop.last_loss:.4g}" if loop.update else "at the start"
             print(
                 f"{minutes:7.1f} min  update {loop.update:>7}  {loss}  {self.validation}", file=sys.stderr, flush=True
