@@ -58,7 +58,29 @@ def babi() -> Batch:
     return questions.batch(slice(None))
 
 
-INPUTS: dict[str, Callable[[], Batch]] = {"ages": ages, "sudoku": sudoku, "pretty-clevr": pretty_clevr, "babi": babi}
+def visual_sudoku() -> Batch:
+    """The puzzle of `sudoku`, its givens drawn from strokes."""
+    from rrn.tasks.visual_sudoku.data import drawn_digits
+
+    cells = drawn_digits().draw_cells(sudoku()["puzzle"].numpy(), np.random.default_rng(0))
+    return {"cells": torch.from_numpy(cells)}
+
+
+def photo() -> Batch:
+    """A digit of each kind, and an empty cell."""
+    from rrn.tasks.visual_sudoku.data import drawn_digits
+
+    return {"cells": torch.from_numpy(np.concatenate([drawn_digits().images[:9], np.zeros((1, 28, 28))])).float() / 255}
+
+
+INPUTS: dict[str, Callable[[], Batch]] = {
+    "ages": ages,
+    "sudoku": sudoku,
+    "pretty-clevr": pretty_clevr,
+    "babi": babi,
+    "visual-sudoku": visual_sudoku,
+    "photo": photo,
+}
 """A fixed input for each task with shipped weights."""
 
 

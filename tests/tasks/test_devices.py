@@ -17,8 +17,10 @@ from rrn.nn.updates import State
 from rrn.tasks.ages import experiment as ages
 from rrn.tasks.babi import evaluate as babi_evaluate
 from rrn.tasks.babi import experiment as babi
+from rrn.tasks.photo import experiment as photo
 from rrn.tasks.pretty_clevr import experiment as pretty_clevr
 from rrn.tasks.sudoku import experiment as sudoku
+from rrn.tasks.visual_sudoku import experiment as visual_sudoku
 from rrn.training.experiment import Experiment
 from rrn.training.processes import Processes
 from rrn.training.trainer import make_loop
@@ -29,6 +31,8 @@ NETWORKS = list(
 )
 """A preset of each network: the first."""
 SMALL = {
+    "start_from": None,
+    "filters": 4,
     "batch_size": 4,
     "hidden": 12,
     "message_width": 4,
@@ -50,7 +54,8 @@ def _little_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(babi_evaluate, "QUESTIONS", 2)
     monkeypatch.setattr(ages, "VALIDATION", 20)
     monkeypatch.setattr(pretty_clevr, "VALIDATION", 20)
-    monkeypatch.setattr(sudoku, "VALIDATION", 4)
+    for module in (photo, sudoku, visual_sudoku):
+        monkeypatch.setattr(module, "VALIDATION", 4)
 
 
 def small(name: str) -> Experiment[Any]:
@@ -71,6 +76,8 @@ def numbers(name: str, processes: Processes | None = None) -> list[float]:
     with torch.device("cpu"):  # where every network begins
         run = make_loop(experiment, Path("never written"), processes or Processes())
     losses = [run.one_update() for _ in range(2)]
+    if experiment.preset.task == "photo":  # its evaluation measures seconds, too
+        return [*losses, *experiment.validate(run.network.eval()).values()]
     network, room = run.network.eval(), tasks.folder(experiment.preset.task, "evaluate")
     evaluated = room.evaluate(
         host(network, processes.device) if processes else network,
@@ -99,10 +106,10 @@ def test_training_and_validating_elsewhere(name: str) -> None:
     np.testing.assert_allclose(there[2:], here[2:], rtol=1e-4, atol=0.01)
 
 
-FROM_SHAPES = [
-    name for name in NETWORKS if tasks.find_preset(name).task != "babi" and name not in ("sudoku", "sudoku-rn-graph")
-]
-"""All but those whose graph is in the numbers: open candidates, sentences; or that count the graphs of a batch."""
+BY_NUMBERS = ("sudoku", "sudoku-rn-graph", "visual-sudoku")
+FROM_SHAPES = [name for name in NETWORKS if tasks.find_preset(name).task != "babi" and name not in BY_NUMBERS]
+"""All but those whose graph or input is in the numbers: open candidates, sentences, cells with ink; or that count the
+graphs of a batch."""
 
 
 @pytest.mark.parametrize("name", FROM_SHAPES)

@@ -10,14 +10,18 @@ import torch
 from rrn import tasks
 from rrn.tasks.ages import experiment as ages
 from rrn.tasks.babi import experiment as babi
+from rrn.tasks.photo import experiment as photo
 from rrn.tasks.pretty_clevr import experiment as pretty_clevr
 from rrn.tasks.sudoku import experiment as sudoku
+from rrn.tasks.visual_sudoku import experiment as visual_sudoku
 from rrn.training.checkpoints import load_checkpoint
 from rrn.training.experiment import Experiment
 from rrn.training.trainer import train
 
 UPDATES, CRASH, POOL_UPDATES = 8, 5, 3
 SMALL = {
+    "start_from": None,
+    "filters": 4,
     "batch_size": 4,
     "steps": 4,
     "hidden": 12,
@@ -42,8 +46,8 @@ class Crash(Exception):
 def _little_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(babi, "POOL", 12)
     monkeypatch.setattr(babi, "POOL_UPDATES", POOL_UPDATES)
-    for module in (ages, babi, pretty_clevr, sudoku):
-        monkeypatch.setattr(module, "VALIDATION", 8 if module in (babi, sudoku) else 200)
+    for module in (ages, babi, pretty_clevr, sudoku, photo, visual_sudoku):
+        monkeypatch.setattr(module, "VALIDATION", 200 if module in (ages, pretty_clevr) else 8)
 
 
 def small(name: str) -> Experiment[Any]:

@@ -35,6 +35,7 @@ from rrn.cli.puzzles import (
 )
 from rrn.errors import InputError, counted
 from rrn.io.files import lines_of
+from rrn.tasks.photo.image import SUFFIXES
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import BOXES, SYMBOLS, grid_to_line
 from rrn.tasks.sudoku.presets import STRONGEST
@@ -60,6 +61,8 @@ ABOUT = f"""Solve Sudokus with the network: steps of message passing until the g
 
   rrn solve - --json < puzzles.txt
 
+  rrn solve photo.jpg
+
   rrn solve problem.json --weights folder
 
 Exits with 1 if a puzzle is not solved. Results are written at once, so an interrupt loses none."""
@@ -69,8 +72,10 @@ Exits with 1 if a puzzle is not solved. Results are written at once, so an inter
 class Options:
     puzzle: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PUZZLE|FILE|-")] = ""
     """81 characters with 0, . or _ for empty cells, or nine rows of nine; 4 × 4, 6 × 6 and 16 × 16 likewise; or a file
-    of any number of these (text, CSV, JSON, .sdk, plain or gzip); or - for standard input. Unset: standard input, or an
-    example on a terminal. A .json file with "candidates" is a declared problem (docs/constraints.md)."""
+    of any number of these (text, CSV, JSON, .sdk, plain or gzip); or a photo; or - for standard input. Unset: standard
+    input, or an example on a terminal. A .json file with "candidates" is a declared problem (docs/constraints.md)."""
+    photo: Path | None = None
+    """A photo of a printed or handwritten Sudoku (PNG, JPEG, WebP …), under any name. Needs the extra vision."""
     max_steps: Steps = 128
     """Message-passing steps of one attempt."""
     attempts: Annotated[int, Range(least=1, most=10_000)] | None = None
@@ -149,20 +154,26 @@ def main(arguments: list[str]) -> int:
 
         check_drawing(options.gif, ".gif")
         check_drawing(options.png, ".png")
+    if options.photo or options.puzzle.lower().endswith(SUFFIXES):
+        from rrn.cli.photo import solve_photo
+
+        if options.photo and options.puzzle:
+            raise InputError(f"--photo: give one puzzle, got {options.puzzle!r} as well")
+        return solve_photo(str(options.photo or options.puzzle), options)
     tally = Tally()
     reader = _reader(options, tally)
     single = reader.is_single() if drawn or not options.json else False
     if drawn and not single:
         raise InputError(f"{drawn[0]}: shows one puzzle, but the input has more; give one puzzle")
-    network = _load(options.weights, options.device)
+    network = load(options.weights, options.device)
     if single:
-        result = _solve(network, reader.batch(1), options, record=bool(drawn))[0]
-        return _show_one(result, options)
+        result = solve_puzzles(network, reader.batch(1), options, record=bool(drawn))[0]
+        return show_one(result, options)
     try:
         with _counted_interrupts() as interrupts, _Progress(options, tally) as progress:
             size = FIRST_BATCH
             while batch := reader.batch(size):
-                _write(_solve(network, batch, options), options, tally)
+                _write(solve_puzzles(network, batch, options), options, tally)
                 progress.show()
                 size = BATCH
                 if interrupts:
@@ -210,14 +221,14 @@ def _is_declared(given: str) -> bool:
 
 
 @cache
-def _load(weights: str, device: str) -> "nn.Module":
+def load(weights: str, device: str) -> "nn.Module":
     from rrn.inference.devices import find_device, host
     from rrn.tasks.weights import from_pretrained
 
     return host(from_pretrained(weights, task="sudoku"), find_device(device))
 
 
-def _solve(network: "nn.Module", puzzles: list[np.ndarray], options: Options, record: bool = False) -> "Result":
+def solve_puzzles(network: "nn.Module", puzzles: list[np.ndarray], options: Options, record: bool = False) -> "Result":
     """The results of puzzles, which may be of several sizes, in their order."""
     from rrn.inference.result import Result
     from rrn.tasks.sudoku.predict import ATTEMPTS, solve
@@ -231,7 +242,7 @@ def _solve(network: "nn.Module", puzzles: list[np.ndarray], options: Options, re
             attempts=options.attempts or ATTEMPTS,
             seed=options.seed,
             record=record,
-            fallback=partial(_load, STRONGEST, options.device) if options.weights == Options.weights else None,
+            fallback=partial(load, STRONGEST, options.device) if options.weights == Options.weights else None,
             think_longer=_say_longer if (options.attempts, options.max_steps) == (None, Options.max_steps) else None,
         )
         for cells, some in itertools.groupby(puzzles, key=len)
@@ -256,11 +267,12 @@ def _with_rows(result: "Result") -> "Result":
     return replace(result, answers=list(result.answers), details=details)
 
 
-def _show_one(result: "Result", options: Options) -> int:
+def show_one(result: "Result", options: Options, details: dict[str, Any] | None = None) -> int:
+    """Print one result; ``details`` are added to its JSON."""
     if result.record is not None:
         _draw(options, result)
     if options.json:
-        print_json(_record(result, options.trace))
+        print_json(_record(result, options.trace) | (details or {}))
     else:
         console = Console(highlight=False)
         if options.trace and result.record is not None:

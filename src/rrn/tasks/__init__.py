@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rrn.training.experiment import Experiment
 
-TASKS = ("sudoku", "babi", "pretty-clevr", "ages")
+TASKS = ("sudoku", "babi", "pretty-clevr", "ages", "visual-sudoku", "photo")
 
 
 def folder(task: str, module: str) -> Any:

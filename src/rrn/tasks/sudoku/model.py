@@ -70,9 +70,11 @@ class CellSudoku(PuzzleNetwork):
         return outputs.view(steps, count * 81, 10), state
 
     def features(self, puzzles: Tensor) -> Tensor:
+        """Digits (n, 81), or probabilities of "empty" and the digits (n, 81, 10), as node features (n · 81, 48)."""
         cells = torch.arange(81, device=puzzles.device)
         positions = torch.cat([self.row(cells // 9), self.column(cells % 9)], dim=-1)
-        return torch.cat([self.digit(puzzles), positions.expand(len(puzzles), -1, -1)], dim=-1).flatten(0, 1)
+        digits = puzzles @ self.digit.weight if puzzles.is_floating_point() else self.digit(puzzles)
+        return torch.cat([digits, positions.expand(len(puzzles), -1, -1)], dim=-1).flatten(0, 1)
 
     def rows(self, batch: Batch) -> Tensor:
         return torch.full_like(batch["puzzle"][:, 0], 81)

@@ -1,7 +1,7 @@
 // Sudoku: reads puzzles and runs the network step by step until the grid is a solution.
 
 import { CELLS, asDigits, asText, clashes, whereIs } from "../grid.js";
-import { countSolutions } from "./exact.js";
+import { countSolutions } from "../exact.js";
 import { best, floats, integers, run, softmax, widthOf, zeros } from "./network.js";
 
 const CANDIDATES = 729;

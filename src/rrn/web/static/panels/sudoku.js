@@ -6,6 +6,7 @@ import { lineChart } from "../chart.js";
 import { counted, h, labelled, percent } from "../dom.js";
 import { CELLS, asDigits, asText, empty, sizeOf, symbol, symmetricVariant, whereIs } from "../grid.js";
 import { Latest } from "../latest.js";
+import { photoControls } from "./photo.js";
 import { about, bar, verdict } from "../parts.js";
 import { Player } from "../player.js";
 import { shareButton, writeAddress } from "../share.js";
@@ -57,6 +58,7 @@ export async function create(info, section) {
   const influence = h("div", { class: "influence", role: "status", "aria-live": "polite" });
   const text = h("textarea", { class: "cells", rows: 2, spellcheck: "false", autocomplete: "off", maxlength: 1000 });
   text.addEventListener("input", () => text.value.trim() && read(text.value, () => {}));
+  const photo = photoControls({ area: section, status, onread: (digits) => setPuzzle(digits, { fromPhoto: true }) });
   const choice = h("select", {
     onchange: () => {
       if (!choice.value) return;
@@ -108,7 +110,9 @@ export async function create(info, section) {
           h("button", { type: "button", onclick: () => setPuzzle(empty(grid.size)) }, "Clear"),
           shareButton(),
         ),
+        photo.buttons,
         status.element,
+        photo.shown,
         influence,
         labelled("Example", choice),
         labelled("Or type or paste a puzzle", text),
@@ -156,8 +160,9 @@ export async function create(info, section) {
     return clashing;
   }
 
-  function setPuzzle(digits, { keepText = false, keepChoice = false } = {}) {
+  function setPuzzle(digits, { keepText = false, keepChoice = false, fromPhoto = false } = {}) {
     givens = digits;
+    if (!fromPhoto) photo.clear();
     if (!keepText) text.value = digits.some(Boolean) ? asText(digits) : "";
     if (!keepChoice) choice.value = examples.some((example) => example.puzzle === asText(digits)) ? asText(digits) : "";
     readText = text.value;

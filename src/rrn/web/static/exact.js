@@ -1,6 +1,6 @@
 // An exact search: whether a puzzle that the network did not solve has a solution.
 
-import { boxOf, columnOf, rowOf } from "../grid.js";
+import { boxOf, columnOf, rowOf } from "./grid.js";
 
 // The number of solutions, counted up to 2; -1 if the search needs more guesses than allowed.
 export function countSolutions(givens, mostGuesses = 20_000) {

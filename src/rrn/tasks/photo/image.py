@@ -1,0 +1,63 @@
+"""Image files as gray pixels. Everything that is no usable photo is refused with a sentence."""
+
+import io
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from rrn.errors import InputError, blaming, needs_extra
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".heic", ".pdf")
+"""Names of files that `rrn solve` takes for photos; the last two get a sentence that says what to do."""
+MOST_BYTES = 40_000_000
+MOST_PIXELS = 60_000_000
+LEAST_SIDE = 100
+_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF")
+_STARTS = {
+    b"%PDF": "a PDF; save the page as a picture (PNG or JPEG)",
+    b"<svg": "an SVG drawing; save it as a picture (PNG or JPEG)",
+    b"<?xml": "an XML file, no photo; give a PNG or JPEG",
+}
+
+
+def read_image(source: str | Path | bytes, name: str = "the photo") -> np.ndarray:
+    """The gray pixels of an image file, uint8 (rows, columns), upright as the camera held it."""
+    if not isinstance(source, bytes):
+        name, path = str(source), Path(source)
+        with blaming(f"{name}: cannot be read"):
+            if path.stat().st_size > MOST_BYTES:
+                raise InputError(f"{name}: exceeds the size limit of {MOST_BYTES:,} bytes")
+            source = path.read_bytes()
+    if len(source) > MOST_BYTES:
+        raise InputError(f"{name}: exceeds the size limit of {MOST_BYTES:,} bytes")
+    for start, what in _STARTS.items():
+        if source.lstrip()[:8].startswith(start):
+            raise InputError(f"{name}: {what}")
+    if source[4:8] == b"ftyp":
+        raise InputError(f"{name}: a HEIC or AVIF picture, or a video; save it as PNG or JPEG")
+    return _decode(source, name)
+
+
+def _decode(content: bytes, name: str) -> np.ndarray:
+    try:
+        from PIL import Image, ImageOps
+    except ImportError as error:
+        raise needs_extra(f"{name}: reading photos", "vision") from error
+    damaged = f"{name}: not a readable picture (PNG, JPEG, WebP, BMP, GIF or TIFF), or damaged"
+    with warnings.catch_warnings(), blaming(damaged):
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        image = Image.open(io.BytesIO(content), formats=_FORMATS)
+        wide, high = image.size
+        if wide * high > MOST_PIXELS:
+            raise InputError(f"{name}: {wide} × {high} pixels exceed the limit of {MOST_PIXELS:,}")
+        if min(wide, high) < LEAST_SIDE:
+            raise InputError(
+                f"{name}: {wide} × {high} pixels are too few to read digits; at least {LEAST_SIDE} each way"
+            )
+        image.draft("L", (2000, 2000))
+        image = ImageOps.exif_transpose(image)
+        if image.mode in ("RGBA", "LA", "PA", "P"):
+            image = image.convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+        return np.asarray(image.convert("L"))

@@ -1,0 +1,68 @@
+"""Training on visual Sudoku: puzzles whose givens are images, with a loss on the empty cells only."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rrn.nn.losses import IGNORE
+from rrn.tasks.sudoku.experiment import SudokuExperiment
+from rrn.tasks.visual_sudoku.data import Digits, read_digits
+from rrn.tasks.visual_sudoku.model import VisualSudoku, build
+from rrn.tasks.visual_sudoku.predict import digit_accuracy, last_answers
+from rrn.tasks.visual_sudoku.presets import VisualSudokuPreset
+from rrn.training.experiment import Batch, seeded
+
+VALIDATION = 64
+VALIDATION_SEED = 7
+REASONER = "reasoner."
+
+
+class VisualSudokuExperiment(SudokuExperiment):
+    preset: VisualSudokuPreset
+
+    def __init__(self, preset: VisualSudokuPreset) -> None:
+        self.digits = read_digits(preset.digits)
+        super().__init__(replace(preset, digits_checksum=self.digits.checksum if preset.digits else ""))
+
+    @cached_property
+    def built(self) -> Any:
+        return build(self.preset)
+
+    @cached_property
+    def training_digits(self) -> Digits:
+        return self.digits.part("train")
+
+    def start_from(self, network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+        """Weights of the whole network, or of the reasoner alone."""
+        assert isinstance(network, VisualSudoku)
+        whole = any(name.startswith(REASONER) for name in weights)
+        super().start_from(network if whole else network.reasoner, weights)
+
+    def draw(self, count: int, rng: np.random.Generator) -> Batch:
+        batch = super().draw(count, rng)
+        cells = self.training_digits.draw_cells(batch["puzzle"].numpy(), rng, distort=True)
+        return batch | {"cells": torch.from_numpy(cells)}
+
+    def targets(self, batch: Batch) -> Tensor:
+        """Classes (n · 81,) of the empty cells; those of the images are ignored, unless --labels."""
+        classes = self._classes(batch)
+        return classes if self.preset.labels else classes.where(batch["puzzle"].flatten() == 0, IGNORE)
+
+    def validate(self, network: nn.Module) -> dict[str, float]:
+        """The score uses no label of an image. ``digits`` is the share of validation images read right."""
+        assert isinstance(network, VisualSudoku)
+        puzzles, solutions = (part[:VALIDATION] for part in self.validation)
+        images = self.digits.part("valid")
+        cells = images.draw_cells(puzzles, seeded(VALIDATION_SEED))
+        right = (last_answers(network, cells, min(self.preset.steps, 64)) == solutions) | (puzzles > 0)
+        figures = {"solved": float(right.all(1).mean()), "cells": float(right[puzzles == 0].mean())}
+        figures |= {"score": figures["solved"] + 0.01 * figures["cells"], "digits": digit_accuracy(network, images)}
+        return figures | {"most_extra": self.curriculum.extra} if self.curriculum else figures
+
+
+make = VisualSudokuExperiment

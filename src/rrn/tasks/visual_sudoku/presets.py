@@ -1,0 +1,71 @@
+"""Presets of visual Sudoku: an image encoder in front of the paper's network."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rrn.tasks.sudoku.settings import PaperPreset
+from rrn.training.presets import Dropped, Width
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisualSudokuPreset(PaperPreset):
+    """The puzzles and the reasoner are those of the paper's network for Sudoku."""
+
+    task = "visual-sudoku"
+
+    digits: Path | None = None
+    """A file of images of digits (.npz with images uint8 (n, 28, 28) and labels (n,), such as MNIST). A tenth of the
+    images is for validation and a tenth for testing. Unset: digits drawn from strokes."""
+    digits_checksum: str = ""
+    """Checksum of the images of --digits; training sets it. Evaluation then measures on the test part of that file."""
+    filters: Width = 16
+    """Filters of the image encoder's first convolution; the others have twice as many."""
+    encoder_dropout: Dropped = 0.2
+    """Dropout before the last layer of the image encoder."""
+    train_reasoner: bool = False
+    """Train the weights of the reasoner too, instead of the image encoder alone."""
+    labels: bool = False
+    """Also train on the digits of the given cells, as a comparison. By default no image has a label."""
+
+
+KINDS = (VisualSudokuPreset,)
+
+_FIRST = VisualSudokuPreset(
+    name="visual-sudoku-encoder",
+    about="The first stage of visual-sudoku: an image encoder in front of the trained reasoner, whose weights stay. "
+    "The loss is on empty cells only, so no image has a label.",
+    start_from=Path("sudoku-paper-shallow"),
+    hidden=96,
+    layers=1,
+    tied_digit_units=8,
+    steps=64,
+    segment=8,
+    slot_steps=(8, 32),
+    stay=0.1,
+    extra_givens_start=48,
+    extra_givens_decrement=0.1,
+    batch_size=8,
+    updates=1_000_000,
+    minutes=12,
+    lr=1e-3,
+    beta2=0.95,
+    ema=0.998,
+    validate_every=250,
+)
+
+PRESETS = (
+    replace(
+        _FIRST,
+        name="visual-sudoku",
+        about="Sudoku from images of digits: an image encoder in front of the paper's network, both trained together "
+        "without labels of images. --start-from weights of visual-sudoku-encoder.",
+        train_reasoner=True,
+        batch_size=16,
+        slot_steps=(32, 48),
+        stay=0.3,
+        minutes=30,
+        extra_givens_start=12,
+        validate_every=500,
+    ),
+    _FIRST,
+)

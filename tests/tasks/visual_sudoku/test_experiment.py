@@ -1,0 +1,83 @@
+"""Training on images: what the loss sees, what is frozen, and what weights it starts from."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rrn import tasks
+from rrn.io.pretrained import find_weights, read_weights
+from rrn.nn.losses import IGNORE
+from rrn.tasks.visual_sudoku.experiment import VisualSudokuExperiment
+from rrn.tasks.visual_sudoku.model import VisualSudoku
+
+
+def make(name: str = "visual-sudoku", **changes: object) -> VisualSudokuExperiment:
+    experiment = tasks.make_experiment(dataclasses.replace(tasks.find_preset(name), batch_size=3, **changes))
+    assert isinstance(experiment, VisualSudokuExperiment)
+    return experiment
+
+
+def test_the_loss_is_on_empty_cells_only() -> None:
+    experiment = make()
+    batch = experiment.sample(np.random.default_rng(0))
+    known = experiment.targets(batch) != IGNORE
+    np.testing.assert_array_equal(known, batch["puzzle"].flatten() == 0)
+    other = dict(batch, solution=batch["solution"].where(batch["puzzle"] == 0, 1))  # other labels of the images
+    outputs = torch.randn(2, 3 * 81, 10)
+    assert experiment.loss(outputs, batch) == experiment.loss(outputs, other)
+
+
+def test_with_labels_it_is_on_all_cells() -> None:
+    experiment = make(labels=True)
+    assert (experiment.targets(experiment.sample(np.random.default_rng(0))) != IGNORE).all()
+
+
+def test_no_test_image_is_trained_on() -> None:
+    experiment = make()
+    train, test = (
+        {image.tobytes() for image in images.images}
+        for images in (experiment.training_digits, experiment.digits.part("test"))
+    )
+    assert not train & test
+
+
+@pytest.mark.parametrize(("name", "trained"), [("visual-sudoku-encoder", False), ("visual-sudoku", True)])
+def test_the_first_stage_trains_the_image_encoder_alone(name: str, trained: bool) -> None:
+    experiment = make(name)
+    network = experiment.network()
+    assert isinstance(network, VisualSudoku)
+    outputs, _ = network(experiment.sample(np.random.default_rng(0)), steps=2)
+    outputs.square().mean().backward()
+    assert all(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in network.encoder.parameters())
+    assert any(weight.grad is not None for weight in network.reasoner.parameters()) == trained
+
+
+def test_it_starts_from_weights_of_the_reasoner_or_of_the_whole() -> None:
+    experiment = make()
+    network = experiment.network()
+    reasoner = read_weights(find_weights("sudoku-paper-shallow"))
+    experiment.start_from(network, reasoner)
+    torch.testing.assert_close(network.state_dict()["reasoner.digit.weight"], reasoner["digit.weight"])
+    other = make().network()
+    experiment.start_from(other, network.state_dict())
+    torch.testing.assert_close(dict(other.state_dict()), dict(network.state_dict()))
+
+
+def test_probabilities_of_certain_digits_are_the_digits() -> None:
+    """With one-hot probabilities, the reasoner computes what it computes from symbols."""
+    network = make().network()
+    assert isinstance(network, VisualSudoku)
+    puzzle = make().sample(np.random.default_rng(0))["puzzle"]
+    from_symbols, _ = network.reasoner({"puzzle": puzzle}, steps=2)
+    from_probabilities, _ = network.reasoner({"puzzle": torch.nn.functional.one_hot(puzzle, 10).float()}, steps=2)
+    torch.testing.assert_close(from_symbols, from_probabilities)
+
+
+def test_the_settings_name_the_file_of_digits(tmp_path: Path) -> None:
+    assert make().preset.digits_checksum == ""
+    digits = make().digits
+    np.savez(tmp_path / "digits.npz", images=digits.images[:900], labels=digits.labels[:900])
+    assert len(make(digits=tmp_path / "digits.npz").preset.digits_checksum) == 16
