@@ -4,7 +4,10 @@ import itertools
 import queue
 import sys
 import threading
+import time
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -14,8 +17,48 @@ from rrn.errors import InputError
 from rrn.tasks.sudoku.grid import BOXES, SYMBOLS, breaks_a_rule, clashes, describe_clash, line_to_grid
 from rrn.tasks.sudoku.text import Entry, entries
 
+if TYPE_CHECKING:
+    from rrn.inference.result import Result
+
 WAITING = 2048
 """Puzzles that are read ahead of the solver."""
+
+
+@dataclass
+class Tally:
+    """Counts of what has been solved so far."""
+
+    count: int = 0
+    solved: int = 0
+    first: int = 0
+    """Of them, in the first attempt."""
+    ran: int = 0
+    steps: int = 0
+    """Steps of all puzzles that the network solved, and their number."""
+    share: float | None = None
+    """Share of the input that has been read, where known."""
+    started: float = field(default_factory=time.monotonic)
+
+    def add(self, result: "Result") -> None:
+        self.count += 1
+        self.solved += result.solved
+        self.first += result.solved and result.attempts <= 1
+        if result.solved and result.attempts:
+            self.ran, self.steps = self.ran + 1, self.steps + result.steps
+
+    def read(self, share: float) -> None:
+        self.share = share
+
+    def summary(self) -> str:
+        parts = [f"{self.solved:,} of {self.count:,} solved, {self.first:,} of them in the first attempt"]
+        if self.ran:
+            parts.append(f"{self.steps / self.ran:.1f} steps on average")
+        return "; ".join([*parts, f"{time.monotonic() - self.started:.1f} s"])
+
+    def progress(self) -> str:
+        speed = self.count / max(time.monotonic() - self.started, 1e-3)
+        share = "" if self.share is None else f"; {self.share:.0%} of the input read"
+        return f"{self.count:,} puzzles, {self.solved:,} solved, {speed:,.0f} per second{share}"
 
 
 class Reader:

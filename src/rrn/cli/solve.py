@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +26,7 @@ from rrn.cli.puzzles import (
     GIVEN,
     WRONG,
     Reader,
+    Tally,
     beside,
     decided_cells,
     framed,
@@ -100,43 +101,6 @@ class Options:
     """Print only the last line, the summary."""
     json: bool = False
     """Print one JSON object per puzzle, a line each, and nothing else."""
-
-
-@dataclass
-class Tally:
-    """Counts of what has been solved so far."""
-
-    count: int = 0
-    solved: int = 0
-    first: int = 0
-    """Of them, in the first attempt."""
-    ran: int = 0
-    steps: int = 0
-    """Steps of all puzzles that the network solved, and their number."""
-    share: float | None = None
-    """Share of the input that has been read, where known."""
-    started: float = field(default_factory=time.monotonic)
-
-    def add(self, result: "Result") -> None:
-        self.count += 1
-        self.solved += result.solved
-        self.first += result.solved and result.attempts <= 1
-        if result.solved and result.attempts:
-            self.ran, self.steps = self.ran + 1, self.steps + result.steps
-
-    def read(self, share: float) -> None:
-        self.share = share
-
-    def summary(self) -> str:
-        parts = [f"{self.solved:,} of {self.count:,} solved, {self.first:,} of them in the first attempt"]
-        if self.ran:
-            parts.append(f"{self.steps / self.ran:.1f} steps on average")
-        return "; ".join([*parts, f"{time.monotonic() - self.started:.1f} s"])
-
-    def progress(self) -> str:
-        speed = self.count / max(time.monotonic() - self.started, 1e-3)
-        share = "" if self.share is None else f"; {self.share:.0%} of the input read"
-        return f"{self.count:,} puzzles, {self.solved:,} solved, {speed:,.0f} per second{share}"
 
 
 def main(arguments: list[str]) -> int:
