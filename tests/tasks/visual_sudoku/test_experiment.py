@@ -12,10 +12,12 @@ from rrn.io.pretrained import find_weights, read_weights
 from rrn.nn.losses import IGNORE
 from rrn.tasks.visual_sudoku.experiment import VisualSudokuExperiment
 from rrn.tasks.visual_sudoku.model import VisualSudoku
+from rrn.training.presets import stage_presets
 
 
-def make(name: str = "visual-sudoku", **changes: object) -> VisualSudokuExperiment:
-    experiment = tasks.make_experiment(dataclasses.replace(tasks.find_preset(name), batch_size=3, **changes))
+def make(**changes: object) -> VisualSudokuExperiment:
+    preset = tasks.find_preset("visual-sudoku")
+    experiment = tasks.make_experiment(dataclasses.replace(preset, batch_size=3, stages=(), **changes))
     assert isinstance(experiment, VisualSudokuExperiment)
     return experiment
 
@@ -44,9 +46,13 @@ def test_no_test_image_is_trained_on() -> None:
     assert not train & test
 
 
-@pytest.mark.parametrize(("name", "trained"), [("visual-sudoku-encoder", False), ("visual-sudoku", True)])
-def test_the_first_stage_trains_the_image_encoder_alone(name: str, trained: bool) -> None:
-    experiment = make(name)
+def test_the_first_stage_trains_the_image_encoder_alone() -> None:
+    assert [stage.train_reasoner for stage in stage_presets(tasks.find_preset("visual-sudoku"))] == [False, True]
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_only_what_is_trained_gets_gradients(trained: bool) -> None:
+    experiment = make(train_reasoner=trained)
     network = experiment.network()
     assert isinstance(network, VisualSudoku)
     outputs, _ = network(experiment.sample(np.random.default_rng(0)), steps=2)

@@ -17,8 +17,8 @@ VALIDATION, VALIDATION_SEED = 15, 7
 
 
 class DigitReaderExperiment(Experiment[DigitReaderPreset]):
-    def __init__(self, preset: DigitReaderPreset) -> None:
-        super().__init__(preset)
+    def __init__(self, preset: DigitReaderPreset, whole: DigitReaderPreset | None = None) -> None:
+        super().__init__(preset, whole)
         digits = read_digits(preset.handwriting) if preset.handwriting else None
         self.handwriting: dict[str, Digits | None] = {part: digits and digits.part(part) for part in ("train", "valid")}
 

@@ -25,9 +25,10 @@ REASONER = "reasoner."
 class VisualSudokuExperiment(SudokuExperiment):
     preset: VisualSudokuPreset
 
-    def __init__(self, preset: VisualSudokuPreset) -> None:
+    def __init__(self, preset: VisualSudokuPreset, whole: VisualSudokuPreset | None = None) -> None:
         self.digits = read_digits(preset.digits)
-        super().__init__(replace(preset, digits_checksum=self.digits.checksum if preset.digits else ""))
+        named = {"digits_checksum": self.digits.checksum if preset.digits else ""}
+        super().__init__(replace(preset, **named), replace(whole or preset, **named))
 
     @cached_property
     def built(self) -> Any:
@@ -59,7 +60,7 @@ class VisualSudokuExperiment(SudokuExperiment):
         puzzles, solutions = (part[:VALIDATION] for part in self.validation)
         images = self.digits.part("valid")
         cells = images.draw_cells(puzzles, seeded(VALIDATION_SEED))
-        right = (last_answers(network, cells, min(self.preset.steps, 64)) == solutions) | (puzzles > 0)
+        right = (last_answers(network, cells, min(self.whole.steps, 64)) == solutions) | (puzzles > 0)
         figures = {"solved": float(right.all(1).mean()), "cells": float(right[puzzles == 0].mean())}
         figures |= {"score": figures["solved"] + 0.01 * figures["cells"], "digits": digit_accuracy(network, images)}
         return figures | {"most_extra": self.curriculum.extra} if self.curriculum else figures

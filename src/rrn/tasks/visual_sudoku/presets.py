@@ -1,6 +1,6 @@
 """Presets of visual Sudoku: an image encoder in front of the paper's network."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rrn.tasks.sudoku.settings import PaperPreset
@@ -22,7 +22,7 @@ class VisualSudokuPreset(PaperPreset):
     """Filters of the image encoder's first convolution; the others have twice as many."""
     encoder_dropout: Dropped = 0.2
     """Dropout before the last layer of the image encoder."""
-    train_reasoner: bool = False
+    train_reasoner: bool = True
     """Train the weights of the reasoner too, instead of the image encoder alone."""
     labels: bool = False
     """Also train on the digits of the given cells, as a comparison. By default no image has a label."""
@@ -30,42 +30,43 @@ class VisualSudokuPreset(PaperPreset):
 
 KINDS = (VisualSudokuPreset,)
 
-_FIRST = VisualSudokuPreset(
-    name="visual-sudoku-encoder",
-    about="The first stage of visual-sudoku: an image encoder in front of the trained reasoner, whose weights stay. "
-    "The loss is on empty cells only, so no image has a label.",
-    start_from=Path("sudoku-paper-shallow"),
-    hidden=96,
-    layers=1,
-    tied_digit_units=8,
-    steps=64,
-    segment=8,
-    slot_steps=(8, 32),
-    stay=0.1,
-    extra_givens_start=48,
-    extra_givens_decrement=0.1,
-    batch_size=8,
-    updates=1_000_000,
-    minutes=12,
-    lr=1e-3,
-    beta2=0.95,
-    ema=0.998,
-    validate_every=250,
-)
-
 PRESETS = (
-    replace(
-        _FIRST,
+    VisualSudokuPreset(
         name="visual-sudoku",
-        about="Sudoku from images of digits: an image encoder in front of the paper's network, both trained together "
-        "without labels of images. --start-from weights of visual-sudoku-encoder.",
-        train_reasoner=True,
-        batch_size=16,
-        slot_steps=(32, 48),
+        about="Sudoku from images of digits: an image encoder in front of the paper's network, trained without labels "
+        "of images. The encoder alone at first, then both.",
+        start_from=Path("sudoku-paper-shallow"),
+        hidden=96,
+        layers=1,
+        tied_digit_units=8,
+        steps=64,
+        segment=8,
+        slot_steps=(24, 40),
         stay=0.3,
-        minutes=30,
-        extra_givens_start=12,
-        validate_every=500,
+        extra_givens_start=30,
+        extra_givens_decrement=0.1,
+        easy_share=0.3,
+        batch_size=12,
+        updates=1_000_000,
+        minutes=60,
+        lr=1e-3,
+        beta2=0.95,
+        ema=0.998,
+        validate_every=300,
+        stages=(
+            {
+                "train_reasoner": False,
+                "segment": 4,
+                "slot_steps": (4, 32),
+                "stay": 0.1,
+                "extra_givens_start": 48,
+                "easy_share": 0.0,
+                "batch_size": 8,
+                "updates": 500,
+                "schedule": "constant",
+                "validate_every": 100,
+            },
+            {},
+        ),
     ),
-    _FIRST,
 )
