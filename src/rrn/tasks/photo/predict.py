@@ -1,7 +1,6 @@
 """From a photo to a puzzle: find the grid, read its cells, reconsider doubtful digits that contradict each other."""
 
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,15 +12,17 @@ from torch import nn
 from rrn.errors import InputError
 from rrn.tasks.photo.image import read_image
 from rrn.tasks.sudoku.exact import count_solutions
-from rrn.tasks.sudoku.grid import clashes
+from rrn.tasks.sudoku.grid import units
 
 READER = "photo"
 SURE = 0.98
 """Digits below this probability are doubtful."""
-FARTHEST = 9.0
+FARTHEST = 14.0
 """How much less likely, as a difference of logarithms, a reading may be than the likeliest."""
 MOST_READINGS, MOST_SEARCHES = 3_000, 300
 """Readings that are compared with the rules, and those of them that are searched for a solution."""
+Changes = tuple[tuple[int, int], ...]
+"""Cells that are not read as their likeliest digit, and the rank of what is read instead."""
 GUESSES = 20_000
 """Guesses of one search."""
 TURNED_BELOW = 0.85
@@ -95,47 +96,45 @@ def _confidence(probabilities: np.ndarray) -> float:
 def likeliest_puzzle(probabilities: np.ndarray) -> np.ndarray:
     """The likeliest digits (81,) that make up a puzzle with exactly one solution; else with one; else the likeliest.
 
-    Readings are tried from the likeliest on, so that doubtful digits are reconsidered first.
+    Readings are tried in order of falling probability. Where two digits clash, one of the two is read differently.
+    Where a reading has no solution, or several, a doubtful digit is.
     """
-    solvable: np.ndarray | None = None
-    searches = 0
-    for number, puzzle in enumerate(_readings(probabilities)):
-        if number >= MOST_READINGS or searches >= MOST_SEARCHES:
-            break
-        if clashes(puzzle).any():
-            continue
-        searches += 1
-        count = int(count_solutions(puzzle, most_tries=GUESSES)[0])
-        if count == 1:
-            return puzzle
-        if count and solvable is None:
-            solvable = puzzle
-    return probabilities.argmax(1).astype(np.uint8) if solvable is None else solvable
-
-
-def _readings(probabilities: np.ndarray) -> Iterator[np.ndarray]:
-    """Digits (81,) in order of falling probability."""
     costs = -np.log(np.maximum(probabilities, 1e-12))
     order = costs.argsort(1)
     extra = np.take_along_axis(costs, order, 1) - costs.min(1, keepdims=True)
-    doubtful = [cell for cell in np.argsort(extra[:, 1]) if extra[cell, 1] < FARTHEST]
-    likeliest = order[:, 0].astype(np.uint8)
-    # A reading is a list of (index in doubtful, alternative), in ascending order. Each is made from one other only.
-    heap: list[tuple[float, tuple[tuple[int, int], ...]]] = [(0.0, ())]
-    while heap:
+    doubtful = np.flatnonzero(extra[:, 1] < FARTHEST).tolist()
+    likeliest, solvable = order[:, 0].astype(np.uint8), None
+    heap: list[tuple[float, Changes]] = [(0.0, ())]
+    seen, searches = {heap[0][1]}, 0
+    for _ in range(MOST_READINGS):
+        if not heap or searches == MOST_SEARCHES:
+            break
         _, changes = heapq.heappop(heap)
-        puzzle = likeliest.copy()
-        for index, alternative in changes:
-            puzzle[doubtful[index]] = order[doubtful[index], alternative]
-        yield puzzle
-        last, alternative = changes[-1] if changes else (-1, 0)
-        options = [(changes, last + 1, 1)]
-        if changes:
-            options.append((changes[:-1], last, alternative + 1))
-            if alternative == 1:
-                options.append((changes[:-1], last + 1, 1))
-        for kept, index, other in options:
-            if index < len(doubtful) and other < 10:
-                total = sum(extra[doubtful[i], a] for i, a in kept) + extra[doubtful[index], other]
-                if total < FARTHEST:
-                    heapq.heappush(heap, (float(total), (*kept, (index, other))))
+        puzzle, ranks = likeliest.copy(), dict(changes)
+        for cell, rank in changes:
+            puzzle[cell] = order[cell, rank]
+        cells = _clashing_pair(puzzle)
+        if not cells:
+            searches += 1
+            count = int(count_solutions(puzzle, most_tries=GUESSES)[0])
+            if count == 1:
+                return puzzle
+            solvable, cells = puzzle if count and solvable is None else solvable, doubtful
+        for cell, rank in [(at, rank) for at in cells for rank in range(ranks.get(at, 0) + 1, 10)]:
+            new = tuple(sorted((ranks | {cell: rank}).items()))
+            total = float(sum(extra[place] for place in new))
+            if total < FARTHEST and new not in seen:
+                seen.add(new)
+                heapq.heappush(heap, (total, new))
+    return likeliest if solvable is None else solvable
+
+
+def _clashing_pair(puzzle: np.ndarray) -> list[int]:
+    """Two cells that share a row, a column or a box and a digit; empty if no two do."""
+    for unit in units():
+        first: dict[int, int] = {}
+        for cell, digit in zip(unit.tolist(), puzzle[unit].tolist(), strict=True):
+            if digit and digit in first:
+                return [first[digit], cell]
+            first[digit] = cell
+    return []

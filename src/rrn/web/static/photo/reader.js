@@ -1,12 +1,12 @@
 // Reads the digits in the cells of a grid with a small convolutional network: see tasks/photo in the Python package.
 
-import { clashes } from "../grid.js";
 import { countSolutions } from "../exact.js";
+import { CELLS, boxOf, columnOf, rowOf } from "../grid.js";
 import { inkOf, quantile, map } from "./pixels.js";
 
 const SIZE = 28;
 const EDGE = 0.07; // the share of a cell left out at each edge: its lines
-const FARTHEST = 9;
+const FARTHEST = 14;
 const MOST_READINGS = 3000;
 const MOST_SEARCHES = 200;
 
@@ -82,42 +82,48 @@ export function makeReader(numbers) {
   };
 }
 
-// Digits in order of falling probability; each reading is made from one other only.
-function* readings(probabilities) {
-  const costs = probabilities.map((row) => row.map((p) => -Math.log(Math.max(p, 1e-12))));
-  const order = costs.map((row) => row.map((_, k) => k).sort((a, b) => row[a] - row[b]));
-  const extra = (cell, k) => costs[cell][order[cell][k]] - costs[cell][order[cell][0]];
-  const doubtful = order.map((_, cell) => cell).filter((cell) => extra(cell, 1) < FARTHEST).sort((a, b) => extra(a, 1) - extra(b, 1));
-  const waiting = [{ cost: 0, changes: [] }];
-  while (waiting.length) {
-    const next = waiting.reduce((best, item, k) => (item.cost < waiting[best].cost ? k : best), 0);
-    const [{ changes }] = waiting.splice(next, 1);
-    const digits = order.map((row) => row[0]);
-    for (const [index, k] of changes) digits[doubtful[index]] = order[doubtful[index]][k];
-    yield digits;
-    const [last, k] = changes.at(-1) ?? [-1, 0];
-    const options = [[changes, last + 1, 1]];
-    if (changes.length) options.push([changes.slice(0, -1), last, k + 1]);
-    if (k === 1) options.push([changes.slice(0, -1), last + 1, 1]);
-    for (const [kept, index, other] of options) {
-      if (index >= doubtful.length || other > 9) continue;
-      const cost = [...kept, [index, other]].reduce((sum, [i, a]) => sum + extra(doubtful[i], a), 0);
-      if (cost < FARTHEST) waiting.push({ cost, changes: [...kept, [index, other]] });
+// Two cells that share a row, a column or a box and a digit.
+function clashingPair(digits) {
+  for (let a = 0; a < CELLS; a++) {
+    for (let b = a + 1; b < CELLS; b++) {
+      if (digits[a] && digits[a] === digits[b] && [rowOf, columnOf, boxOf].some((group) => group(a) === group(b))) return [a, b];
     }
   }
+  return null;
 }
 
-// The likeliest digits that make up a puzzle with exactly one solution; else with one; else the likeliest.
+// The likeliest digits that make up a puzzle with exactly one solution; else with one; else the likeliest. Where two
+// digits clash, one of them is read differently; where a reading has no solution, or several, a doubtful digit is.
 export function likeliestPuzzle(probabilities) {
-  let [first, solvable, number, searches] = [null, null, 0, 0];
-  for (const digits of readings(probabilities)) {
-    first ??= digits;
-    if (number++ >= MOST_READINGS || searches >= MOST_SEARCHES) break;
-    if (clashes(digits).size) continue;
-    searches++;
-    const solutions = countSolutions(digits);
-    if (solutions === 1) return digits;
-    if (solutions > 1) solvable ??= digits;
+  const costs = probabilities.map((row) => row.map((p) => -Math.log(Math.max(p, 1e-12))));
+  const order = costs.map((row) => row.map((_, k) => k).sort((a, b) => row[a] - row[b]));
+  const extra = (cell, rank) => costs[cell][order[cell][rank]] - costs[cell][order[cell][0]];
+  const doubtful = order.map((_, cell) => cell).filter((cell) => extra(cell, 1) < FARTHEST);
+  const waiting = [{ cost: 0, ranks: {} }];
+  const seen = new Set(["{}"]);
+  let [solvable, searches] = [null, 0];
+  for (let number = 0; number < MOST_READINGS && waiting.length && searches < MOST_SEARCHES; number++) {
+    const next = waiting.reduce((best, item, k) => (item.cost < waiting[best].cost ? k : best), 0);
+    const [{ ranks }] = waiting.splice(next, 1);
+    const digits = order.map((row, cell) => row[ranks[cell] ?? 0]);
+    let cells = clashingPair(digits);
+    if (!cells) {
+      searches++;
+      const solutions = countSolutions(digits);
+      if (solutions === 1) return digits;
+      if (solutions) solvable ??= digits;
+      cells = doubtful;
+    }
+    for (const cell of cells) {
+      for (let rank = (ranks[cell] ?? 0) + 1; rank < 10; rank++) {
+        const changed = { ...ranks, [cell]: rank };
+        const cost = Object.entries(changed).reduce((sum, [place, at]) => sum + extra(place, at), 0);
+        const key = JSON.stringify(changed); // numeric keys are in ascending order
+        if (cost >= FARTHEST || seen.has(key)) continue;
+        seen.add(key);
+        waiting.push({ cost, ranks: changed });
+      }
+    }
   }
-  return solvable ?? first;
+  return solvable ?? order.map((row) => row[0]);
 }
