@@ -119,12 +119,12 @@ def test_the_exact_search_counts_as_in_python(there: Visit) -> None:
         elif row % 3 == 2:
             puzzle[given[0]] = puzzle[given[0]] % 9 + 1
     counts = there.page.evaluate(
-        "(puzzles) => import('./local/exact.js').then(({ countSolutions }) => puzzles.map((p) => countSolutions(p)))",
+        "(puzzles) => import('./exact.js').then(({ countSolutions }) => puzzles.map((p) => countSolutions(p)))",
         puzzles.tolist(),
     )
     assert counts == count_solutions(puzzles).tolist()
     assert set(counts) == {0, 1, 2}
-    tries = "import('./local/exact.js').then(({ countSolutions }) => countSolutions(Array(81).fill(0), 3))"
+    tries = "import('./exact.js').then(({ countSolutions }) => countSolutions(Array(81).fill(0), 3))"
     assert there.page.evaluate(tries) == -1
 
 

@@ -47,16 +47,16 @@ def _decode(content: bytes, name: str) -> np.ndarray:
     damaged = f"{name}: not a readable picture (PNG, JPEG, WebP, BMP, GIF or TIFF), or damaged"
     with warnings.catch_warnings(), blaming(damaged):
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        image = Image.open(io.BytesIO(content), formats=_FORMATS)
-        wide, high = image.size
+        file = Image.open(io.BytesIO(content), formats=_FORMATS)
+        wide, high = file.size
         if wide * high > MOST_PIXELS:
             raise InputError(f"{name}: {wide} × {high} pixels exceed the limit of {MOST_PIXELS:,}")
         if min(wide, high) < LEAST_SIDE:
             raise InputError(
                 f"{name}: {wide} × {high} pixels are too few to read digits; at least {LEAST_SIDE} each way"
             )
-        image.draft("L", (2000, 2000))
-        image = ImageOps.exif_transpose(image)
+        file.draft("L", (2000, 2000))
+        image: Image.Image = ImageOps.exif_transpose(file)
         if image.mode in ("RGBA", "LA", "PA", "P"):
             image = image.convert("RGBA")
             image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)

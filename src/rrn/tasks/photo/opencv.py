@@ -1,10 +1,11 @@
 """OpenCV, or a sentence that says how to install it."""
 
+from importlib import import_module
+from typing import Any
+
 from rrn.errors import needs_extra
 
 try:
-    import cv2
+    cv2: Any = import_module("cv2")
 except ImportError as error:
     raise needs_extra("reading photos", "vision") from error
-
-__all__ = ["cv2"]

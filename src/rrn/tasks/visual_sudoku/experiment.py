@@ -27,8 +27,8 @@ class VisualSudokuExperiment(SudokuExperiment):
 
     def __init__(self, preset: VisualSudokuPreset, whole: VisualSudokuPreset | None = None) -> None:
         self.digits = read_digits(preset.digits)
-        named = {"digits_checksum": self.digits.checksum if preset.digits else ""}
-        super().__init__(replace(preset, **named), replace(whole or preset, **named))
+        checksum = self.digits.checksum if preset.digits else ""
+        super().__init__(*(replace(part, digits_checksum=checksum) for part in (preset, whole or preset)))
 
     @cached_property
     def built(self) -> Any:
