@@ -15,7 +15,8 @@ from rrn.tasks.photo.image import read_image
 
 def png_header(wide: int, high: int) -> bytes:
     content = b"IHDR" + struct.pack(">IIBBBBB", wide, high, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + content + struct.pack(">I", zlib.crc32(content))
+    chunk = struct.pack(">I", 13) + content + struct.pack(">I", zlib.crc32(content))
+    return b"\x89PNG\r\n\x1a\n" + chunk + struct.pack(">I", 1000) + b"IDAT"
 
 
 def test_gray_colour_and_transparent_images(save: Save, tmp_path: Path) -> None:
@@ -43,7 +44,8 @@ def test_the_camera_s_orientation_is_undone(tmp_path: Path) -> None:
         (b"nothing like a picture", "not a readable picture"),
         (b"", "not a readable picture"),
         (png_header(200, 200), "not a readable picture"),
-        (png_header(100_000, 100_000), "pixels exceed the limit of 60,000,000"),
+        (png_header(9_000, 9_000), "9000 × 9000 pixels exceed the limit of 60,000,000"),
+        (png_header(100_000, 100_000), "its pixels exceed the limit of 60,000,000"),
         (png_header(90, 90), "90 × 90 pixels are too few"),
     ],
 )

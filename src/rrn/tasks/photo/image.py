@@ -47,7 +47,10 @@ def _decode(content: bytes, name: str) -> np.ndarray:
     damaged = f"{name}: not a readable picture (PNG, JPEG, WebP, BMP, GIF or TIFF), or damaged"
     with warnings.catch_warnings(), blaming(damaged):
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        file = Image.open(io.BytesIO(content), formats=_FORMATS)
+        try:
+            file = Image.open(io.BytesIO(content), formats=_FORMATS)
+        except Image.DecompressionBombError as error:
+            raise InputError(f"{name}: its pixels exceed the limit of {MOST_PIXELS:,}") from error
         wide, high = file.size
         if wide * high > MOST_PIXELS:
             raise InputError(f"{name}: {wide} × {high} pixels exceed the limit of {MOST_PIXELS:,}")
