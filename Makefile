@@ -1,11 +1,11 @@
 # 'make demo' and 'make test' set up what they need in .venv, on a machine that has only Python and make.
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
 SMALL := .venv/small
 READY := .venv/ready
 
-.PHONY: setup demo test test-oldest lint bench reproduce docs site wheel clean
+.PHONY: setup lock demo test test-oldest lint bench reproduce docs site wheel clean
 
 setup: $(READY)
 
@@ -13,15 +13,20 @@ setup: $(READY)
 $(SMALL): pyproject.toml constraints.txt
 	@echo "== Setting up .venv: torch and some small packages, about 1 GB. Once, some minutes."
 	$(PYTHON) -m venv .venv
-	$(INSTALL) .
+	$(PIP) --constraint constraints.txt --editable .
 	@touch $(SMALL)
 
-# Everything: tests, linters, page, docs, ONNX, pictures.
-$(READY): pyproject.toml constraints.txt
+# Everything: tests, linters, page, docs, ONNX, pictures. The versions and hashes are those of requirements.lock.
+$(READY): pyproject.toml constraints.txt requirements.lock
 	@echo "== Setting up .venv with everything that development needs, about 2.5 GB. Once, some minutes."
 	$(PYTHON) -m venv .venv
-	$(INSTALL) '.[dev]'
+	$(PIP) --require-hashes --no-deps --requirement requirements.lock
+	$(PIP) --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	@touch $(SMALL) $(READY)
+
+# requirements.lock with the newest versions in the ranges of pyproject.toml.
+lock: $(READY)
+	$(BIN)/uv pip compile --quiet --upgrade --constraint constraints.txt --output-file requirements.lock pyproject.toml
 
 demo: $(SMALL)
 	@$(BIN)/rrn demo
