@@ -21,6 +21,9 @@ try:
 except ImportError:
     numba = None
 
+_FAST = {"reassoc", "contract", "arcp", "afn", "nsz"}
+"""LLVM's flags for fast arithmetic, without those that assume finite numbers."""
+
 COMPILED: bool = numba is not None and not numba.config.DISABLE_JIT
 """Whether `compiled` compiles. Without numba, or with ``NUMBA_DISABLE_JIT=1``, functions stay plain Python."""
 
@@ -32,7 +35,7 @@ def compiled(*, fastmath: bool) -> Callable[[Callable[..., Any]], Any]: ...
 
 
 def compiled(function: Callable[..., Any] | None = None, /, *, fastmath: bool = False) -> Any:
-    """Compile a function of numbers and arrays. ``fastmath`` allows reordered sums and assumes that no value is NaN.
+    """Compile a function of numbers and arrays. ``fastmath`` allows reordered sums; NaN stays NaN.
 
     Machine code is cached between runs in a folder that only this user can write to (see `_cache_folder`), because
     numba reads it with pickle. ``NUMBA_CACHE_DIR`` selects another folder. A damaged cache file is compiled again.
@@ -45,7 +48,7 @@ def compiled(function: Callable[..., Any] | None = None, /, *, fastmath: bool = 
 def _compile(function: Callable[..., Any], fastmath: bool) -> Any:
     if not COMPILED:
         return function
-    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath}
+    options: dict[str, Any] = {"nogil": True, "fastmath": _FAST if fastmath else False}
     if fastmath:
         options["error_model"] = "numpy"  # a division by zero gives infinity instead of an exception
     dispatcher = numba.njit(**options)(function)
@@ -143,6 +146,10 @@ class TorchAPI(NamedTuple):
     """Whether a transform of torch.func is active. Hand-written derivatives do not support them."""
     dispatch_modes: Callable[[], int]
     """How many ``TorchDispatchMode`` are active. Compiled code would bypass them."""
+    global_hooks: Callable[[], bool]
+    """Whether hooks are registered for all modules. Compiled code would not call them."""
+    forward_mode: Callable[[], bool]
+    """Whether a level of forward-mode derivatives is active. Hand-written derivatives do not support them."""
     saved_tensor_hooks: Callable[[bool], Any]
     """The active saved-tensor hooks, such as those of ``torch.utils.checkpoint``. Argument: False. Since torch 2.8."""
     lerp_all: Callable[[Any, Any, float], Any]
@@ -163,6 +170,8 @@ def torch_api() -> TorchAPI:
     return TorchAPI(
         getattr(torch._C, "_are_functorch_transforms_active", _unknown),
         getattr(torch._C, "_len_torch_dispatch_stack", _unknown),
+        _any_global_hooks,
+        lambda: getattr(torch.autograd.forward_ad, "_current_level", 0) >= 0,
         getattr(autograd, "_top_saved_tensors_default_hooks", _unknown),
         getattr(torch, "_foreach_lerp_", _lerp_each),
         parallel,
@@ -173,6 +182,25 @@ def _unknown(*_: Any) -> bool:
     return True
 
 
+def _any_global_hooks() -> bool:
+    from torch.nn.modules import module
+
+    return any(getattr(module, f"_global{name}", True) for name in MODULE_HOOKS)
+
+
+def has_hooks(tensor: Any) -> bool:
+    """Whether a tensor has gradient hooks; True where torch does not tell."""
+    return bool(getattr(tensor, "_backward_hooks", True))
+
+
+def version(tensor: Any) -> int:
+    """How often a tensor was changed in place; 0 where torch does not count, as for inference tensors."""
+    try:
+        return int(tensor._version)
+    except (AttributeError, RuntimeError):
+        return 0
+
+
 def _lerp_each(tensors: Any, targets: Any, weight: float) -> None:
     for tensor, target in zip(tensors, targets, strict=True):
         tensor.lerp_(target, weight)
@@ -181,10 +209,18 @@ def _lerp_each(tensors: Any, targets: Any, weight: float) -> None:
 def run_on_openmp_threads(work: Callable[[], None], count: int) -> None:
     """Call ``work`` once on each of ``count`` threads of torch, and wait. ``work`` must not raise.
 
-    Other threads would compete with torch's, which stay awake for a while after each operation.
+    Other threads would compete with torch's, which stay awake for a while after each operation. The calling thread is
+    one of them. ctypes drops an exception that a signal raises in it just before ``work``; it is raised again here.
     """
-    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: work())
-    torch_api().openmp_parallel(call, None, count, 0)
+    ended: set[int] = set()
+
+    def call(_: Any) -> None:
+        work()
+        ended.add(threading.get_ident())
+
+    torch_api().openmp_parallel(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(call), None, count, 0)
+    if threading.get_ident() not in ended:
+        raise KeyboardInterrupt
 
 
 # --- the C library ---

@@ -29,6 +29,14 @@ def shorten(text: object, most: int = QUOTED) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+def check_count(name: str, value: object, least: int = 1) -> None:
+    """Raise an `InputError` unless the value is an integer of at least ``least``."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InputError(f"{name}: expected an integer, got {shorten(repr(value))}")
+    if value < least:
+        raise InputError(f"{name}: expected at least {least}, got {value}")
+
+
 def counted(count: int, what: str) -> str:
     """``1 step``, ``2 steps``."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -8,6 +8,7 @@ Every node of a graph has features x and a hidden state h, h⁰ = x. One step, t
     o    = r(h)                     an answer is read out, at every step            eq. 4   nn/readouts.py
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from torch.utils.checkpoint import checkpoint as recompute_in_backward
 
 from rrn import engines
 from rrn.engines.plain import SMALL, threads_for
-from rrn.errors import InputError, NotFiniteError, shorten
+from rrn.errors import InputError, NotFiniteError, check_count, shorten
 from rrn.graphs import Aggregate, EdgeList, Graph, NeighbourTable, from_pyg
 from rrn.inference.attempts import NOISE, Callback, run_attempts
 from rrn.inference.convergence import GraphBatch, Settled, StoppingRule, as_rule
@@ -95,8 +96,6 @@ class RRN(Resettable):
         message: Message | None = None,
     ) -> None:
         super().__init__()
-        if encoder_layers is None and isinstance(update, str) and features != hidden:
-            raise InputError(f"features: expected {hidden}, the hidden width, without an encoder; got {features}")
         if isinstance(update, str) and update not in (*UPDATES, "none"):
             raise InputError(f"update: expected one of {[*UPDATES, 'none']} or an Update, got {shorten(repr(update))}")
         if isinstance(readout, str) and readout not in READOUTS:
@@ -104,12 +103,23 @@ class RRN(Resettable):
         if (outputs is None) == isinstance(readout, str):
             expected = "a number of outputs" if outputs is None else "None with a custom readout"
             raise InputError(f"outputs: expected {expected}, got {outputs}")
-        if update_inputs not in (None, *get_args(Inputs)):
+        if update_inputs is not None and not (isinstance(update_inputs, str) and update_inputs in get_args(Inputs)):
             raise InputError(
                 f"update_inputs: expected one of {list(get_args(Inputs))}, got {shorten(repr(update_inputs))}"
             )
-        if message is None and message_layers < 1:
-            raise InputError(f"message_layers: expected at least 1, got {message_layers}")
+        for part, value in (("update", update), ("readout", readout), ("message", "" if message is None else message)):
+            if not isinstance(value, str | nn.Module):
+                raise InputError(f"{part}: expected a name or a module, got {shorten(repr(value))}")
+        counts = {"features": features, "hidden": hidden, "outputs": 1 if outputs is None else outputs}
+        counts |= {} if message is not None else {"message_layers": message_layers}
+        layers = {"encoder_layers": 0 if encoder_layers is None else encoder_layers, "update_layers": update_layers}
+        layers |= {"readout_layers": readout_layers, "dropout_layers": dropout_layers, "edge_features": edge_features}
+        for name, number in (counts | layers).items():
+            check_count(name, number, least=1 if name in counts else 0)
+        if not isinstance(dropout, int | float) or not 0 <= dropout <= 1:
+            raise InputError(f"dropout: expected a number from 0 to 1, got {shorten(repr(dropout))}")
+        if encoder_layers is None and isinstance(update, str) and features != hidden:
+            raise InputError(f"features: expected {hidden}, the hidden width, without an encoder; got {features}")
         self.features, self.hidden, self.edge_features = features, hidden, edge_features
         self.compile_options: dict[str, Any] | None = None
         """The options of `compile`; None: the steps are not compiled."""
@@ -199,10 +209,9 @@ class RRN(Resettable):
         ``checkpoint=k`` stores every k-th state and recomputes the rest in the backward pass. Memory is then that of k
         steps, for a third more time.
         """
-        for name, value in (("steps", steps), ("checkpoint", 1 if checkpoint is None else checkpoint)):
-            if value < 1:
-                raise InputError(f"{name}: expected at least 1, got {value}")
-        given = x if isinstance(x, Prepared) else self.prepare(x, edge_index, edge_attr, batch)
+        check_count("steps", steps)
+        check_count("checkpoint", 1 if checkpoint is None else checkpoint)
+        given = self._prepared(x, edge_index, edge_attr, batch)
         if state is None:
             state = self.update.initial_state(given.x)
         else:
@@ -229,7 +238,7 @@ class RRN(Resettable):
         batch: Tensor | None = None,
     ) -> tuple[Any, State]:
         """One step from ``state``; returns ``(outputs, state)``, as `run`. Before a loop, call `prepare` once."""
-        given = x if isinstance(x, Prepared) else self.prepare(x, edge_index, edge_attr, batch)
+        given = self._prepared(x, edge_index, edge_attr, batch)
         self._check_state(state, given)
         state = engines.next_state(self, given, state)
         return self.read(given, state), state
@@ -290,7 +299,11 @@ class RRN(Resettable):
             a `Result`: answers is one tensor (nodes, graphs or edges, width), graph after graph; details has
             ``residuals`` (graphs,), the largest change of a probability in the last step.
         """
-        given = x if isinstance(x, Prepared) else self.prepare(x, edge_index, edge_attr, batch)
+        check_count("max_steps", max_steps)
+        check_count("attempts", attempts)
+        if not isinstance(noise, int | float) or not 0 <= noise < math.inf:
+            raise InputError(f"noise: expected a number of at least 0, got {shorten(repr(noise))}")
+        given = self._prepared(x, edge_index, edge_attr, batch)
         with torch.no_grad():
             graphs = GraphBatch(self, given, as_rule(until), attempts)
             result = run_attempts(
@@ -338,9 +351,18 @@ class RRN(Resettable):
     def _encode(self, x: Tensor) -> Tensor:
         return x if self.encoder is None else self.encoder(x)
 
+    def _prepared(
+        self, x: "Tensor | Prepared", edge_index: Tensor | Graph | None, edge_attr: Tensor | None, batch: Tensor | None
+    ) -> "Prepared":
+        given = x if isinstance(x, Prepared) else self.prepare(x, edge_index, edge_attr, batch)
+        given.graph.check_unchanged()
+        if given.x.dim() != 2 or given.x.shape[0] != given.graph.num_nodes:
+            raise InputError(f"x: expected {given.graph.num_nodes} encoded rows, got {tuple(given.x.shape)}")
+        return given
+
     def _check_state(self, state: State, given: "Prepared") -> None:
         """Compare every part with the initial state of one node."""
-        if not isinstance(state, State):
+        if not isinstance(state, State) or not isinstance(state.memory, tuple):
             raise InputError(f"state: expected a State, got {type(state).__name__}")
         update, dtype, models = self._state_layout
         if update is not self.update or dtype != given.x.dtype:
@@ -380,6 +402,11 @@ class RRN(Resettable):
         nodes = x.shape[0]  # not len(x), which torch.export would take for a constant
         if nodes == 0:
             raise InputError("x: the graph has no nodes")
+        for name, values in (("edge_index", edge_index), ("edge_attr", edge_attr), ("batch", batch)):
+            if values is not None and not isinstance(values, Tensor | Graph):
+                raise InputError(f"{name}: expected a tensor, got {type(values).__name__}")
+            if isinstance(values, Tensor) and values.device != x.device:
+                raise InputError(f"{name}: expected device {x.device}, as x is, got {values.device}")
         graph = edge_index if isinstance(edge_index, Graph) else EdgeList(edge_index, nodes)
         if graph.num_nodes != nodes:
             raise InputError(f"edge_index: a graph of {graph.num_nodes} nodes, but x has {nodes}")
@@ -404,6 +431,8 @@ class RRN(Resettable):
         autocast = values.device.type != "meta" and torch.is_autocast_enabled(values.device.type)
         if not values.is_floating_point() or (values.dtype != weights.dtype and not autocast):
             raise InputError(f"{name}: expected {weights.dtype}, as the network's weights are, got {values.dtype}")
+        if values.device != weights.device:
+            raise InputError(f"{name}: expected device {weights.device}, where the network is, got {values.device}")
 
     @staticmethod
     def _check_values(x: Tensor, edge_attr: Tensor | None, batch: Tensor | None) -> None:

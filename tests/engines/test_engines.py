@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from rrn import RRN, CompleteGraphs, EdgeList, InputError, NeighbourTable, engines
 from rrn._compat import COMPILED
@@ -263,3 +264,47 @@ def test_transforms_of_torch_func(engine: str) -> None:
         torch.testing.assert_close(by_transform[name], value.grad, rtol=1e-4, atol=1e-5 * float(value.grad.abs().max()))
     doubled = {name: 2 * value for name, value in parameters.items()}
     assert not torch.isclose(loss(doubled), loss(parameters))
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("engine", ["edges", "chunked", "groups"])
+def test_tangents_of_forward_mode(engine: str, gradients: bool) -> None:
+    network, x, graph = networks()[engine]
+    directions = {name: torch.randn_like(value) for name, value in network.named_parameters()}
+
+    def tangent() -> Tensor | None:
+        with forward_ad.dual_level():
+            dual = {
+                name: forward_ad.make_dual(value.detach(), directions[name])
+                for name, value in network.named_parameters()
+            }
+            outputs = torch.func.functional_call(network, dual, (x, graph), {"steps": 2})
+            return forward_ad.unpack_dual(outputs).tangent
+
+    with torch.set_grad_enabled(gradients):
+        chosen = tangent()
+        with engines.only("plain"):
+            torch.testing.assert_close(chosen, tangent())
+    assert chosen is not None
+
+
+@needs_numba
+def test_a_loss_of_the_state_gives_the_readout_of_groups_no_gradient() -> None:
+    network, x, graph = networks()["groups"]
+    with engines.only("groups"):
+        _, state = network.run(x, graph, steps=2)
+    state.memory[0].sum().backward()
+    assert network.readout.weight.grad is None
+    assert network.update.first.grad is not None
+
+
+@pytest.mark.parametrize("engine", ["edges", "chunked", "groups"])
+def test_weights_that_are_not_numbers_give_no_numbers(engine: str) -> None:
+    network, x, graph = networks()[engine]
+    weight = network.update.first if engine == "groups" else network.message.mlp.linears[0].weight
+    with torch.no_grad():
+        weight[0, 0] = float("nan")
+        chosen = network(x, graph, steps=3)
+        with engines.only("plain"):
+            torch.testing.assert_close(chosen, network(x, graph, steps=3), equal_nan=True, rtol=1e-3, atol=1e-3)
+    assert chosen.isnan().any()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook
 from torch.nn.utils import parametrizations
 
 from rrn import RRN, EdgeList, NeighbourTable, engines
@@ -116,15 +117,64 @@ def test_an_overridden_read_is_used(layers: int) -> None:
     torch.testing.assert_close(*outputs_of(network, torch.randn(9, 3), graph))
 
 
+class DoubledEdges(EdgeList):
+    def collect(self, values: Tensor, how: Any) -> Tensor:
+        return 2 * super().collect(values, how)
+
+
+class DoubledGroups(Groups):
+    def sums(self, values: Tensor) -> Tensor:
+        return 2 * super().sums(values)
+
+
+def group_network(update: type[SharedLayerUpdate] = SharedLayerUpdate) -> RRN:
+    parts: dict[str, Any] = {"message": GroupMessage(3, 4), "update": update(6, 12, 20), "readout": DotReadout(6)}
+    return RRN(1, 12, encoder_layers=None, **parts)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_subclasses_of_graphs_are_used(layers: int) -> None:
+    network = RRN(3, 8, 2, message_layers=layers)
+    torch.testing.assert_close(*outputs_of(network, torch.randn(9, 3), DoubledEdges(torch.randint(9, (2, 30)), 9)))
+    groups = DoubledGroups(torch.randint(4, (9, 3)), (4, 4, 4))
+    torch.testing.assert_close(*outputs_of(group_network(), torch.ones(9, 1), groups))
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_hooks_of_all_modules_are_called(layers: int) -> None:
+    network, graph = RRN(3, 8, 2, message_layers=layers), EdgeList(torch.randint(9, (2, 30)), 9)
+    called: list[nn.Module] = []
+    hook = register_module_forward_hook(lambda module, *_: called.append(module))
+    try:
+        network(torch.randn(9, 3), graph, steps=1)
+    finally:
+        hook.remove()
+    assert network.message in called
+    assert network.update in called
+
+
+def test_a_hidden_layer_of_another_width_is_used() -> None:
+    network, graph = RRN(3, 8, 2, message_layers=2), EdgeList(torch.randint(9, (2, 30)), 9)
+    network.message.mlp.linears[1], network.message.mlp.linears[2] = nn.Linear(8, 20), nn.Linear(20, 8)
+    torch.testing.assert_close(*outputs_of(network, torch.randn(9, 3), graph))
+
+
+def test_weights_of_other_shapes_are_refused_as_plain_refuses_them() -> None:
+    x, graph = torch.ones(9, 1), Groups(torch.randint(4, (9, 3)), (4, 4, 4))
+    network = group_network()
+    network.readout.weight = nn.Parameter(torch.ones(5))
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        network(x, graph, steps=2)
+    mixed, edges = RRN(3, 8, 2, message_layers=2), EdgeList(torch.randint(9, (2, 30)), 9)
+    mixed.message.mlp.linears[1].bias = nn.Parameter(torch.zeros(8).double())
+    with pytest.raises(RuntimeError, match="dtype"):
+        mixed(torch.randn(9, 3), edges, steps=2)
+
+
 def test_subclasses_and_hooks_are_used_on_groups() -> None:
     x, graph = torch.ones(9, 1), Groups(torch.randint(4, (9, 3)), (4, 4, 4))
-
-    def make(update: type[SharedLayerUpdate]) -> RRN:
-        parts: dict[str, Any] = {"message": GroupMessage(3, 4), "update": update(6, 12, 20), "readout": DotReadout(6)}
-        return RRN(1, 12, encoder_layers=None, **parts)
-
-    torch.testing.assert_close(*outputs_of(make(DoubledSharedLayer), x, graph))
-    hooked = make(SharedLayerUpdate)
+    torch.testing.assert_close(*outputs_of(group_network(DoubledSharedLayer), x, graph))
+    hooked = group_network()
     hooked.readout.register_forward_hook(doubled)
     torch.testing.assert_close(*outputs_of(hooked, x, graph), rtol=1e-4, atol=1e-5)
 

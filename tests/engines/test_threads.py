@@ -4,6 +4,7 @@ import gc
 import sys
 import weakref
 from collections.abc import Iterator
+from types import FrameType
 
 import pytest
 import torch
@@ -114,6 +115,55 @@ def test_weights_that_are_not_trained_get_no_gradients(two_threads: list[int]) -
     assert two_threads == [2]
     assert all(parameter.grad is None for parameter in network.message.parameters())
     assert all(parameter.grad is not None for parameter in network.update.parameters())
+
+
+def test_hooks_of_parameters_run_once() -> None:
+    graph, network = batch_of_graphs(), network_for(2, 0, "lstm", "xm")
+    x = torch.randn(11, FEATURES).double()
+    weight = network.message.mlp.linears[0].weight
+    weight.register_hook(lambda gradient: 0.5 * gradient)
+    gradients = []
+    for name in ("chunked", "plain"):
+        network.zero_grad()
+        with engines.only(name):
+            loss_of(network, x, graph).backward()
+        gradients.append(weight.grad)
+    torch.testing.assert_close(*gradients)
+
+
+def test_a_loss_of_the_state_gives_the_readout_no_gradient(two_threads: list[int]) -> None:
+    graph, network = batch_of_graphs(), network_for(2, 0, "lstm", "xm")
+    _, state = network.run(torch.randn(11, FEATURES).double(), graph, steps=2)
+    state.h.sum().backward()
+    assert two_threads == [2]
+    assert all(parameter.grad is None for parameter in network.readout.parameters())
+    assert all(parameter.grad is not None for parameter in network.update.parameters())
+
+
+class Interrupted:
+    """Raises a KeyboardInterrupt when the calling thread enters the function that OpenMP calls, as a signal may."""
+
+    def __init__(self) -> None:
+        self.raised = False
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and not self.raised and frame.f_code.co_qualname == "run_on_openmp_threads.<locals>.call":
+            self.raised = True
+            raise KeyboardInterrupt
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_at_the_start_of_a_pass_is_not_lost() -> None:
+    before, interrupted = sys.getprofile(), Interrupted()
+    sys.setprofile(interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            threads.run_shares(lambda share: None, 2)
+    finally:
+        sys.setprofile(before)
+    assert interrupted.raised
+    assert not threads.within_share()
+    threads.run_shares(lambda share: None, 2)
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])

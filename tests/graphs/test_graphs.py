@@ -344,11 +344,51 @@ def test_joined_groups_have_the_largest_counts() -> None:
         ((torch.tensor([[0], [1]]), (2,), torch.tensor([1])), r"stops: expected .* end with 2, the nodes"),
         ((torch.tensor([[0], [1]]), (2,), torch.tensor([2, 1, 2])), r"stops: expected ascending numbers"),
         ((torch.tensor([[0], [1]]), (2,), torch.zeros(0).long()), r"stops: expected ascending numbers"),
+        ((torch.tensor([[0], [1]]), (2,), torch.tensor([-5, 2])), r"stops: expected ascending numbers"),
+        ((torch.tensor([[0], [1]]), (2,), torch.tensor([2.0])), r"stops: expected torch.int64 of shape \(graphs,\)"),
+        (([[0], [1]], (2,)), r"member_of: expected torch.int64 .* got list"),
+        ((torch.tensor([[0], [1]]), 2), r"counts: expected one integer for each group type, got 2"),
     ],
 )
 def test_bad_groups_are_named(arguments: tuple[object, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Groups(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_graph_keeps_its_edges_when_the_argument_changes(layers: int) -> None:
+    """Gradients too are those of the edges at the time of the forward pass."""
+    torch.manual_seed(0)
+    network, x = RRN(3, 8, 2, message_layers=layers), torch.randn(9, 3)
+    edge_index = torch.randint(9, (2, 30))
+    network(x, edge_index.clone(), steps=3).sum().backward()
+    expected = [parameter.grad.clone() for parameter in network.parameters()]
+    network.zero_grad()
+    loss = network(x, edge_index, steps=3).sum()
+    edge_index.zero_()
+    loss.backward()
+    for parameter, gradient in zip(network.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_graph_whose_own_tensors_changed_is_refused(layers: int) -> None:
+    network, x = RRN(3, 8, 2, message_layers=layers), torch.randn(9, 3)
+    for graph in (EdgeList(torch.randint(9, (2, 30)), 9), NeighbourTable(torch.randint(9, (9, 3)))):
+        loss = network(x, graph, steps=2).sum()
+        own = graph.source if isinstance(graph, EdgeList) else graph.table
+        own.fill_(10**6)
+        with pytest.raises(InputError, match="graph: its tensors were changed in place; make a new graph"):
+            network(x, graph, steps=2)
+        with pytest.raises((InputError, RuntimeError), match=r"in place|inplace"):
+            loss.backward()
+
+
+def test_prepared_inputs_with_a_wrong_number_of_rows_are_refused() -> None:
+    network = RRN(3, 8, 2)
+    given = network.prepare(torch.randn(9, 3), torch.randint(9, (2, 30)))
+    with pytest.raises(InputError, match=r"x: expected 9 encoded rows, got \(3, 8\)"):
+        network(given._replace(x=given.x[:3]), steps=2)
 
 
 def test_edge_features_may_be_shared_along_a_dimension() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from benchmarks.orphans import attack
 
 from rrn.cli import main
 from rrn.training.checkpoints import list_checkpoints, load_checkpoint
@@ -238,3 +239,20 @@ def test_only_what_the_others_did_is_called_a_lost_process(said: str, lost: bool
     with pytest.raises(ProcessLost if lost else RuntimeError) as caught:
         called()
     assert isinstance(caught.value, ProcessLost) == lost
+
+
+ORPHAN = """
+import os
+from rrn.training.processes import LEADER, Processes
+os.environ |= {LEADER: "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "9", "WORLD_SIZE": "2"}
+Processes("cpu", 2)
+"""
+
+
+def test_a_process_whose_leader_has_ended_does_not_wait_for_it() -> None:
+    printed = finish(start([sys.executable, "-c", ORPHAN]), code=1)
+    assert "rrn: the leading process has ended, so all end" in printed
+
+
+def test_a_leader_killed_before_the_processes_are_connected_leaves_none(tmp_path: Path) -> None:
+    assert attack(tmp_path, 1, seed=0) == []

@@ -34,8 +34,8 @@ class Chunked(MessageEngine):
     name = "chunked"
 
     def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
-        fits_graph = COMPILED and isinstance(given.graph, EdgeList | NeighbourTable)
-        return fits_graph and fits_message_engine(network, given, state)
+        fits_graph = type(given.graph) in (EdgeList, NeighbourTable)
+        return COMPILED and fits_graph and fits_message_engine(network, given, state)
 
     def sums(self, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Sums:
         return lambda source, target: summed_hidden_layers(source, target, edge_term, graph, layers)
@@ -134,6 +134,7 @@ class _SummedHiddenLayers(torch.autograd.Function):
         source, target, edge_term, *rest = ctx.saved_tensors
         flat, saved = rest[: 2 * len(rest) // 3], rest[2 * len(rest) // 3 :]
         graph: Graph = ctx.graph
+        graph.check_unchanged()
         if torch.is_grad_enabled():
             inputs = source, target, edge_term, *flat
             found = differentiable_gradients(_plain, inputs, graph=graph, gradient=gradient)

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from rrn._compat import COMPILED, compiled
 from rrn.engines import threads
-from rrn.engines.plain import Engine, differentiable_gradients, fits_compiled, is_unmodified
-from rrn.graphs import Graph
+from rrn.engines.plain import Engine, differentiable_gradients, fits_compiled, has_widths, is_unmodified
+from rrn.graphs import CompleteGraphs, EdgeList, Graph, Groups, NeighbourTable, PackedGraphs
 from rrn.nn.messages import Layers, MLPMessage, hidden_sums
 from rrn.nn.readouts import Outputs, stack
 from rrn.nn.updates import LSTMUpdate, State, Update, lstm
@@ -29,6 +29,7 @@ from rrn.nn.updates import LSTMUpdate, State, Update, lstm
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
 
+_LAYOUTS = (EdgeList, NeighbourTable, CompleteGraphs, PackedGraphs, Groups)
 Array = np.ndarray
 Arrays = tuple[Array, Array, Array]
 Sums = Callable[[Tensor, Tensor], Tensor]
@@ -61,7 +62,7 @@ class MessageEngine(Engine):
         _, *middle, last = message.mlp.weights()
         sums = self.sums(term, graph, middle)
         cell = None
-        if COMPILED and is_unmodified(update, LSTMUpdate) and update.reader.mlp is not None:  # type: ignore[union-attr]
+        if _can_multiply_out(update, given.x):
             cell = _MultipliedOut(last, update, given.x, graph)  # type: ignore[arg-type]
         reads_h = type(update).readout_state is Update.readout_state
         arguments = (graph, given.batch, given.edge_attr) if readout.reads_edges else (graph, given.batch)
@@ -79,10 +80,14 @@ class MessageEngine(Engine):
 
 def fits_message_engine(network: "RRN", given: "Prepared", state: State) -> bool:
     """Whether f is an unmodified MLP with the paper's sum, and compiled code supports the input."""
-    message, term = network.message, given.edge_term
-    if not fits_compiled(network, (state.h, given.x, term), MLPMessage) or message.aggregate != ("sum",):
+    if type(given.graph) not in _LAYOUTS or not fits_compiled(network, given, state, MLPMessage):
         return False
-    return term is None or term.shape[:-1] == given.graph.edge_shape or term.numel() == term.shape[-1]
+    message, term = network.message, given.edge_term
+    assert isinstance(message, MLPMessage)
+    hidden, inputs = message.hidden, 2 * message.hidden + message.edge_features
+    if message.aggregate != ("sum",) or not has_widths(message.mlp, inputs, *[hidden] * (message.layers + 1)):
+        return False
+    return term is None or term.shape == (*given.graph.edge_shape, hidden) or term.numel() == term.shape[-1] == hidden
 
 
 class Edges(MessageEngine):
@@ -112,6 +117,7 @@ class _SummedLayer(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         source, target, edge_term = ctx.saved_tensors
+        ctx.graph.check_unchanged()
         if torch.is_grad_enabled():
             inputs = source, target, edge_term
             return *differentiable_gradients(hidden_sums, inputs, ctx.graph, [], gradient=gradient), None, None
@@ -178,6 +184,18 @@ def _backward(
                     through = flow[j, k] if source[i, k] + target[j, k] > 0 else source.dtype.type(0)
                     to_source[i, k] += through
                     to_target[j, k] += through
+
+
+def _can_multiply_out(update: Update, x: Tensor) -> bool:
+    """Whether `_MultipliedOut` applies: an unmodified `LSTMUpdate` with an MLP, all of the usual widths."""
+    if not COMPILED or not is_unmodified(update, LSTMUpdate):
+        return False
+    assert isinstance(update, LSTMUpdate)
+    reader, hidden = update.reader, update.hidden
+    if reader.mlp is None or x.shape[1] != hidden or update.gates.bias.shape != (4 * hidden,):
+        return False
+    widths = len(reader.inputs) * hidden, *[hidden] * len(reader.mlp.linears)
+    return has_widths(reader.mlp, *widths) and update.gates.weight.shape == (4 * hidden, 2 * hidden)
 
 
 class _MultipliedOut:

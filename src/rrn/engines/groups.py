@@ -32,14 +32,28 @@ class Groups(Engine):
     message = GroupMessage
 
     def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
-        tensors = given.x, state.h, *state.memory, *network.parameters()
-        if not COMPILED or not fits_compiled(network, tensors, GroupMessage, SharedLayerUpdate, DotReadout):
+        if not COMPILED or given.x.dtype != torch.float32 or type(given.graph) is not GroupsGraph:
             return False
-        if not isinstance(given.graph, GroupsGraph) or len(given.graph.counts) != network.message.group_types:
+        if not fits_compiled(network, given, state, GroupMessage, SharedLayerUpdate, DotReadout):
+            return False
+        message, update, readout = network.message, network.update, network.readout
+        assert isinstance(message, GroupMessage)
+        assert isinstance(update, SharedLayerUpdate)
+        assert isinstance(readout, DotReadout)
+        layer, inputs = update.second.shape[0], update.hidden + update.messages + 1
+        if (
+            given.graph.group_types != message.group_types
+            or update.messages != message.outputs
+            or (
+                update.first.shape != (inputs, layer)
+                or update.second.shape != (layer, update.hidden)
+                or readout.weight.shape != (update.hidden,)
+            )
+        ):
             return False
         if torch.is_grad_enabled() and given.x.requires_grad:
             return False
-        return all(tensor.dtype == torch.float32 for tensor in tensors) and bool((given.x == 1).all())
+        return given.x.shape[1] == 1 and bool((given.x == 1).all())
 
     def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
         graph, update, readout = given.graph, network.update, network.readout
@@ -247,11 +261,15 @@ class _Steps(torch.autograd.Function):
             _unit_and_logits(changed.numpy(), arrays[t + 1], scale, logit_rows[t], weight)
         ctx.save_for_backward(h, s, first, second, readout, inputs, layers, scales)
         ctx.graph, ctx.layout = graph, layout
+        ctx.set_materialize_grads(False)
         return logits, layers[-1, :, :messages].clone(), own[steps].clone()
 
     @staticmethod
-    def backward(ctx: Any, to_logits: Tensor, to_h: Tensor, to_last: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx: Any, to_logits: Tensor | None, to_h: Tensor | None, to_last: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
         h, s, first, second, readout, inputs, layers, scales = ctx.saved_tensors
+        ctx.graph.check_unchanged()
         if torch.is_grad_enabled():
             given, arriving = (h, s, first, second, readout), (to_logits, to_h, to_last)
             again = differentiable_gradients(_plain, given, ctx.graph, len(layers), gradient=arriving)
@@ -261,9 +279,11 @@ class _Steps(torch.autograd.Function):
         steps, nodes, layer_width = layers.shape
         hidden, messages = second.shape[1], h.shape[1]
         width = messages // layout.group_types
-        to_logits = to_logits.contiguous()
+        of_logits = to_logits is not None  # else the readout has no gradient
+        to_logits = to_logits.contiguous() if to_logits is not None else s.new_zeros(steps, nodes)
         to_first, to_second, to_readout = (torch.zeros_like(weight) for weight in (first, second, readout))
-        to_s, to_z = to_last.clone(), s.new_empty(nodes, layer_width)
+        to_s = torch.zeros_like(s) if to_last is None else to_last.clone(memory_format=torch.contiguous_format)
+        to_z = s.new_empty(nodes, layer_width)
         to_inputs = s.new_zeros(nodes, hidden + messages)
         back_first, back_second = first[:-1].T.contiguous(), second.T.contiguous()
         weight = readout.detach().numpy()
@@ -278,7 +298,7 @@ class _Steps(torch.autograd.Function):
                 scales[t].numpy(),
             )
             torch.mm(to_s, back_second, out=to_z)
-            if t == steps - 1:
+            if t == steps - 1 and to_h is not None:
                 to_z[:, :messages] += to_h
             to_second.addmm_(layers[t].T, to_s)
             _sum_groups(to_inputs.numpy(), hidden, to_z.numpy(), 0, width, *groups, True)
@@ -291,7 +311,7 @@ class _Steps(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             to_sent = torch.empty_like(h)
             _sum_groups(to_inputs.numpy(), hidden, to_sent.numpy(), 0, width, *groups, False)
-        return to_sent, to_start, to_first, to_second, to_readout, None, None
+        return to_sent, to_start, to_first, to_second, to_readout if of_logits else None, None, None
 
 
 def _plain(

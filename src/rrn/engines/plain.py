@@ -1,9 +1,10 @@
 """The interface of an engine, the plain engine, the choice between engines, and what the others share."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _TORCH = torch_api()
 _PLAIN_TENSORS = (Tensor, nn.Parameter)
-_DTYPES = (torch.float32, torch.float64)
+_DTYPES = {torch.float32, torch.float64}
 """Compiled code supports neither bfloat16 nor, everywhere, float16."""
 SMALL = 1 << 17
 """Numbers in the hidden states below which a step is small work: threads would wait longer than they compute."""
@@ -123,7 +124,7 @@ def threads_for(floats: int) -> Iterator[None]:
 
 
 def is_unmodified(module: nn.Module, *types: type) -> bool:
-    """Whether a module has exactly one of these types, with the layers, methods and no hooks that this type has.
+    """Whether a module has exactly one of these types, with this type's layers and methods, and without hooks.
 
     An engine that replaces the module's ``forward`` by its own code would ignore any modification.
     """
@@ -139,20 +140,29 @@ def is_unmodified(module: nn.Module, *types: type) -> bool:
     return True
 
 
+def has_widths(mlp: MLP, *widths: int) -> bool:
+    """Whether the layers have these numbers of inputs and outputs, in weights and biases."""
+    found = [(weight.shape, bias.shape) for weight, bias in mlp.weights()]
+    return found == [((outputs, inputs), (outputs,)) for inputs, outputs in pairwise(widths)]
+
+
 def fits_compiled(
     network: "RRN",
-    tensors: Iterable[Tensor | None],
+    given: "Prepared",
+    state: State,
     message: type,
     update: type | None = None,
     readout: type | None = None,
 ) -> bool:
-    """Whether compiled code can replace these parts of a network: unmodified ones of these types, on these tensors."""
+    """Whether compiled code can replace these parts of a network: unmodified ones of these types, on this input."""
     from rrn.network import RRN
 
     parts = (network.message, message), (network.update, update), (network.readout, readout)
     if type(network).read is not RRN.read or not all(k is None or is_unmodified(part, k) for part, k in parts):
         return False
-    return supports_compiled(*tensors)
+    if any(part.shape[0] != given.graph.num_nodes for part in (given.x, *state.parts())):
+        return False
+    return supports_compiled(given.x, *state.parts(), given.edge_term, *network.parameters())
 
 
 def detach_without_grad(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -165,18 +175,20 @@ def detach_without_grad(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def supports_compiled(*tensors: Tensor | None) -> bool:
-    """Whether compiled code and hand-written derivatives apply: float32 or float64 on a CPU, neither traced nor
-    transformed by torch.func."""
+    """Whether compiled code and hand-written derivatives apply: all float32 or all float64, on a CPU, and neither
+    traced, hooked for all modules, transformed by torch.func nor derived in forward mode."""
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.is_autocast_enabled("cpu"):
         return False
-    if _TORCH.transforms_active() or _TORCH.dispatch_modes() > 0:
+    if _TORCH.transforms_active() or _TORCH.dispatch_modes() > 0 or _TORCH.forward_mode() or _TORCH.global_hooks():
         return False
+    dtypes = set()
     for tensor in tensors:
         if tensor is None:
             continue
-        if type(tensor) not in _PLAIN_TENSORS or tensor.dtype not in _DTYPES or tensor.device.type != "cpu":
+        if type(tensor) not in _PLAIN_TENSORS or not tensor.is_cpu or tensor.is_neg():
             return False
-    return True
+        dtypes.add(tensor.dtype)
+    return len(dtypes) == 1 and dtypes <= _DTYPES
 
 
 def differentiable_gradients(
@@ -191,5 +203,8 @@ def differentiable_gradients(
         views = [value.view_as(value) if value is not None and value.requires_grad else value for value in inputs]
         wanted = [value for value in views if value is not None and value.requires_grad]
         outputs = plain(*views, *more, **named)
+        if isinstance(gradient, tuple):  # None for an output that the loss does not depend on
+            outputs = [output for output, flow in zip(outputs, gradient, strict=True) if flow is not None]
+            gradient = [flow for flow in gradient if flow is not None]
         found = iter(torch.autograd.grad(outputs, wanted, gradient, create_graph=True, allow_unused=True))
     return [next(found) if value is not None and value.requires_grad else None for value in inputs]

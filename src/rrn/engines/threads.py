@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from rrn._compat import run_on_openmp_threads, torch_api
+from rrn._compat import has_hooks, run_on_openmp_threads, torch_api
 from rrn.engines.plain import detach_without_grad, differentiable_gradients, is_unmodified
 from rrn.graphs import NeighbourTable
 from rrn.nn.readouts import NodeReadout
@@ -71,7 +71,10 @@ def run_shares(work: Callable[[int], None], count: int) -> None:
         finally:
             _current.in_share = False
 
-    run_on_openmp_threads(run, count)
+    try:
+        run_on_openmp_threads(run, count)
+    finally:
+        _current.in_share = False
     if failed:
         raise failed[0]
 
@@ -79,16 +82,19 @@ def run_shares(work: Callable[[int], None], count: int) -> None:
 def split_graphs(network: "RRN", given: "Prepared", at_most: int) -> list[NeighbourTable]:
     """The graphs of a batch in parts of similar size, one for each thread; empty if they cannot be split.
 
-    They cannot if there is one graph, if a part of the network may mix nodes or is random, or if saved-tensor hooks are
-    active, as in `torch.utils.checkpoint`: torch does not apply them on other threads.
+    They cannot if there is one graph, if a part of the network may mix nodes or is random, or if a parameter has a
+    gradient hook, which each thread would call. Nor if saved-tensor hooks are active, as in `torch.utils.checkpoint`:
+    torch does not apply them on other threads.
     """
     count, readout = min(shares(), at_most), network.readout
-    if count < 2 or not isinstance(given.graph, NeighbourTable):
+    if count < 2 or type(given.graph) is not NeighbourTable:
         return []
     if not is_unmodified(readout, NodeReadout) or not is_unmodified(network.update, *_BY_NODE):
         return []
     assert isinstance(readout, NodeReadout)
     if (readout.training and readout.mlp.dropout.p) or _TORCH.saved_tensor_hooks(False):
+        return []
+    if torch.is_grad_enabled() and any(map(has_hooks, network.parameters())):
         return []
     found = given.graph.parts(count)
     return found if len(found) > 1 else []
@@ -134,6 +140,7 @@ class _SplitGraphs(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, loop: _Loop, graphs: list[NeighbourTable], *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.loop, ctx.graphs, ctx.needed = loop, graphs, ctx.needs_input_grad[2:]
+        ctx.set_materialize_grads(False)  # a tensor without influence on the loss has no gradient
         split = [_split(tensor.detach(), graphs) for tensor in tensors[: loop.rows]]
         split += [[tensor] * len(graphs) for tensor in tensors[loop.rows : loop.inputs]]
         ctx.given = [
@@ -151,27 +158,33 @@ class _SplitGraphs(torch.autograd.Function):
         return tuple(torch.cat([part.detach() for part in results]) for results in zip(*found, strict=True))
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         loop, graphs, needed = ctx.loop, ctx.graphs, ctx.needed
         tensors, results = ctx.saved_tensors[: len(needed)], ctx.saved_tensors[len(needed) :]
         if torch.is_grad_enabled():
             return None, None, *differentiable_gradients(_plain, tensors, loop, graphs, gradient=gradients)
-        output_gradients = list(zip(*(_split(gradient, graphs) for gradient in gradients), strict=True))
-        input_gradients: list[tuple[Tensor, ...]] = [()] * len(graphs)
+        arriving = [index for index, gradient in enumerate(gradients) if gradient is not None]
+        output_gradients = list(zip(*(_split(gradients[index], graphs) for index in arriving), strict=True))
+        input_gradients: list[tuple[Tensor | None, ...]] = [()] * len(graphs)
 
         def work(share: int) -> None:
             inputs = *ctx.given[share], *tensors[loop.inputs :]
             wanted = [tensor for tensor, need in zip(inputs, needed, strict=True) if need]
-            outputs = results[share * len(gradients) : (share + 1) * len(gradients)]
+            outputs = [results[share * len(gradients) + index] for index in arriving]
             input_gradients[share] = torch.autograd.grad(
-                outputs, wanted, output_gradients[share], retain_graph=True, materialize_grads=True
+                outputs, wanted, output_gradients[share], retain_graph=True, allow_unused=True
             )
 
         run_shares(work, len(graphs))
         by_tensor = iter(zip(*input_gradients, strict=True))
         joins = [torch.cat] * loop.rows + [sum] * (len(needed) - loop.rows)
-        joined = [join(next(by_tensor)) if need else None for join, need in zip(joins, needed, strict=True)]
+        joined = [_join(join, next(by_tensor)) if need else None for join, need in zip(joins, needed, strict=True)]
         return None, None, *joined
+
+
+def _join(join: Callable[..., Tensor], parts: tuple[Tensor | None, ...]) -> Tensor | None:
+    """The parts joined; None if all are, which depends on the loss alone, not on the part."""
+    return None if parts[0] is None else join(parts)
 
 
 def _split(rows: Tensor, graphs: list[NeighbourTable]) -> Sequence[Tensor]:

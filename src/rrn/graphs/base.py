@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rrn._compat import version
 from rrn.errors import InputError
 
 Aggregate = Literal["sum", "mean", "max"]
@@ -38,6 +39,18 @@ class Graph(ABC):
     edge_shape: tuple[int, ...]
     graphs = 1
     """The number of graphs, where the layout knows it."""
+    _tensors: tuple[tuple[Tensor, int], ...] = ()
+    """The tensors that define the graph, with their versions."""
+
+    def _keep(self, *tensors: Tensor) -> None:
+        """Remember the tensors that define the graph, for `check_unchanged`."""
+        if not torch.compiler.is_compiling():
+            self._tensors = tuple((tensor, version(tensor)) for tensor in tensors)
+
+    def check_unchanged(self) -> None:
+        """Raise an `InputError` if a tensor of the graph was changed in place: its nodes were checked before that."""
+        if not torch.compiler.is_compiling() and any(version(tensor) != before for tensor, before in self._tensors):
+            raise InputError("graph: its tensors were changed in place; make a new graph")
 
     @abstractmethod
     def pair(self, source: Tensor, target: Tensor) -> Tensor:
@@ -116,6 +129,26 @@ class Graph(ABC):
 def has_values(tensor: Tensor) -> bool:
     """Whether the values can be read: not while tracing, nor on the meta device."""
     return not torch.compiler.is_compiling() and tensor.device.type != "meta"
+
+
+def is_integers(value: object, dimensions: int, *dtypes: torch.dtype) -> bool:
+    """Whether a value is a tensor of that many dimensions and of one of the types."""
+    return isinstance(value, Tensor) and value.dim() == dimensions and value.dtype in dtypes
+
+
+def is_size(value: object) -> bool:
+    """Whether a value is a number of things; torch.export passes symbols."""
+    return isinstance(value, int | torch.SymInt) and not isinstance(value, bool)
+
+
+def describe(value: object) -> str:
+    """The type and shape of a tensor, or the type of another value, for messages."""
+    return f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
+def copied(tensor: Tensor) -> Tensor:
+    """A copy, so that in-place changes of the argument do not reach a graph; no copy while tracing."""
+    return tensor.clone(memory_format=torch.contiguous_format) if has_values(tensor) else tensor
 
 
 Part = tuple[Any, Tensor | None]

@@ -32,7 +32,7 @@ def union(graphs: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
     Graphs ``(x, edge_index)`` become ``x, edge_index, batch``; graphs ``(x, edge_index, edge_attr)`` become
     ``x, edge_index, edge_attr, batch``. Everything stays on its device and keeps its type.
     """
-    if not graphs:
+    if not isinstance(graphs, Sequence) or not graphs:
         raise InputError("graphs: expected at least one (x, edge_index), got none")
     for number, graph in enumerate(graphs):
         _check_part(graph, graphs[0], number)
@@ -46,8 +46,10 @@ def union(graphs: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
 
 
 def _check_part(graph: tuple[Tensor, ...], first: tuple[Tensor, ...], number: int) -> None:
+    expected = "(x, edge_index) or (x, edge_index, edge_attr), the same for all"
+    if not isinstance(graph, tuple | list) or not all(isinstance(part, Tensor) and part.dim() for part in graph):
+        raise InputError(f"graphs: expected {expected}, got {type(graph).__name__} as graph {number}")
     if len(graph) not in (2, 3) or len(graph) != len(first):
-        expected = "(x, edge_index) or (x, edge_index, edge_attr), the same for all"
         raise InputError(f"graphs: expected {expected}, got {len(graph)} parts in graph {number}")
     edge_index, *rest = graph[1:]
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:

@@ -5,8 +5,18 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rrn.errors import InputError
-from rrn.graphs.base import Aggregate, Graph, Part, joined_edge_attr, select_rows, with_offsets
+from rrn.errors import InputError, shorten
+from rrn.graphs.base import (
+    Aggregate,
+    Graph,
+    Part,
+    copied,
+    describe,
+    is_integers,
+    joined_edge_attr,
+    select_rows,
+    with_offsets,
+)
 from rrn.graphs.layouts import EdgeList
 
 
@@ -23,14 +33,18 @@ class Groups(Graph):
     """
 
     def __init__(self, member_of: Tensor, counts: Sequence[int], stops: Tensor | None = None) -> None:
-        if member_of.dim() != 2 or member_of.dtype != torch.int64 or member_of.shape[1] != len(counts):
-            found = f"{member_of.dtype} {tuple(member_of.shape)}"
-            raise InputError(
-                f"member_of: expected torch.int64 of shape (nodes, {len(counts)} group types), got {found}"
-            )
-        self.member_of, self.counts = member_of, tuple(int(count) for count in counts)
+        if not isinstance(counts, Sequence) or not all(isinstance(count, int) for count in counts):
+            raise InputError(f"counts: expected one integer for each group type, got {shorten(repr(counts))}")
+        types = len(counts)
+        if not is_integers(member_of, 2, torch.int64) or member_of.shape[1] != types:
+            found = describe(member_of)
+            raise InputError(f"member_of: expected torch.int64 of shape (nodes, {types} group types), got {found}")
+        if stops is not None and not is_integers(stops, 1, torch.int64):
+            raise InputError(f"stops: expected torch.int64 of shape (graphs,), got {describe(stops)}")
+        self.member_of, self.counts = copied(member_of), tuple(int(count) for count in counts)
         self.num_nodes = member_of.shape[0]
-        self.stops = torch.full((1,), self.num_nodes, device=member_of.device) if stops is None else stops
+        self.stops = torch.full((1,), self.num_nodes, device=member_of.device) if stops is None else copied(stops)
+        self._keep(self.member_of, self.stops)
         if self.num_nodes and not torch.compiler.is_compiling() and member_of.device.type != "meta":
             high = member_of.amax(0)
             if int(member_of.min()) < 0 or bool((high >= high.new_tensor(self.counts)).any()):

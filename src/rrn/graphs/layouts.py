@@ -12,7 +12,11 @@ from rrn.graphs.base import (
     Aggregate,
     Graph,
     Part,
+    copied,
+    describe,
     has_values,
+    is_integers,
+    is_size,
     joined_edge_attr,
     reduce,
     select_rows,
@@ -25,10 +29,11 @@ class EdgeList(Graph):
 
     def __init__(self, edge_index: Tensor, num_nodes: int) -> None:
         if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.shape[0] != 2:
-            shape = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
-            raise InputError(f"edge_index: expected a tensor of shape (2, edges), got {shape}")
+            raise InputError(f"edge_index: expected a tensor of shape (2, edges), got {describe(edge_index)}")
         if edge_index.dtype not in (torch.int64, torch.int32):
             raise InputError(f"edge_index: expected integers (torch.int64), got {edge_index.dtype}")
+        if not is_size(num_nodes):
+            raise InputError(f"num_nodes: expected an integer, got {describe(num_nodes)}")
         if num_nodes < 1:
             raise InputError("x: the graph has no nodes")
         if edge_index.numel() and has_values(edge_index):
@@ -36,7 +41,8 @@ class EdgeList(Graph):
             if low < 0 or high >= num_nodes:
                 bad = low if low < 0 else high
                 raise InputError(f"edge_index: names node {bad}, but x has nodes 0 to {num_nodes - 1}")
-        self.source, self.target = edge_index.long()
+        self.source, self.target = copied(edge_index.long())
+        self._keep(self.source, self.target)
         self.num_nodes = num_nodes
         self.edge_shape = (edge_index.shape[1],)
 
@@ -80,13 +86,14 @@ class NeighbourTable(Graph):
     """A graph in which every node has k senders: row j of ``table`` (nodes, k) lists the senders of node j."""
 
     def __init__(self, table: Tensor) -> None:
-        if table.dim() != 2 or table.numel() == 0 or table.dtype not in (torch.int64, torch.int32):
-            raise InputError(f"table: expected integers of shape (nodes, k), got {table.dtype} {tuple(table.shape)}")
+        if not is_integers(table, 2, torch.int64, torch.int32) or table.numel() == 0:
+            raise InputError(f"table: expected integers of shape (nodes, k), got {describe(table)}")
         if has_values(table):
             low, high = (int(v) for v in table.aminmax())
             if low < 0 or high >= len(table):
                 raise InputError(f"table: names node {low if low < 0 else high}, but has nodes 0 to {len(table) - 1}")
-        self.table = table.long()
+        self.table = copied(table.long())
+        self._keep(self.table)
         self.num_nodes = len(table)
         self.edge_shape = tuple(table.shape)
         self._ends: tuple[Tensor, Tensor, Tensor] | None = None
@@ -95,6 +102,9 @@ class NeighbourTable(Graph):
     @classmethod
     def repeat(cls, table: Tensor, graphs: int) -> "NeighbourTable":
         """The table of ``graphs`` copies of one graph; the nodes of a copy are adjacent."""
+        if not is_size(graphs) or graphs < 1:
+            raise InputError(f"graphs: expected at least 1, got {graphs}")
+        table = cls(table).table
         offsets = torch.arange(graphs, device=table.device)[:, None, None] * len(table)
         repeated = cls((table[None] + offsets).flatten(0, 1))
         repeated.graphs = graphs
@@ -157,17 +167,19 @@ class CompleteGraphs(Graph):
     """
 
     def __init__(self, graphs: int, size: int, mask: Tensor | None = None, device: torch.device | str = "cpu") -> None:
-        if graphs < 1 or size < 1:
-            raise InputError(f"graphs, size: expected at least one graph of one node, got {graphs} of {size}")
-        if mask is not None and (mask.shape != (graphs, size) or mask.dtype != torch.bool):
-            raise InputError(f"mask: expected booleans of shape {(graphs, size)}, got {mask.dtype} {tuple(mask.shape)}")
-        self.graphs, self.size, self.mask = graphs, size, mask
+        for value in (graphs, size):
+            if not is_size(value) or value < 1:
+                raise InputError(f"graphs, size: expected at least one graph of one node, got {graphs} of {size}")
+        if mask is not None and (not is_integers(mask, 2, torch.bool) or mask.shape != (graphs, size)):
+            raise InputError(f"mask: expected booleans of shape {(graphs, size)}, got {describe(mask)}")
+        self.graphs, self.size, self.mask = graphs, size, None if mask is None else copied(mask)
         self.num_nodes = graphs * size
         self.edge_shape = (graphs, size, size)
         edges = ~torch.eye(size, dtype=torch.bool, device=device if mask is None else mask.device)[None]
         if mask is not None:
             edges = edges & mask[:, :, None]
         self.edges = edges[..., None]  # (graphs or 1, sender, receiver, 1)
+        self._keep(self.edges, *([] if self.mask is None else [self.mask]))
 
     def pair(self, source: Tensor, target: Tensor) -> Tensor:
         shape = (self.graphs, self.size, source.shape[-1])
@@ -245,7 +257,8 @@ class PackedGraphs(Graph):
     """
 
     def __init__(self, sizes: Tensor) -> None:
-        if sizes.dim() != 1 or len(sizes) == 0 or int(sizes.min()) < 1:
+        fits = is_integers(sizes, 1, torch.int64, torch.int32) and len(sizes) > 0 and sizes.device.type != "meta"
+        if not fits or int(sizes.min()) < 1:
             raise InputError("sizes: expected the number of nodes of each graph, at least 1, in one dimension")
         graphs, size = len(sizes), int(sizes.max())
         mask = torch.arange(size, device=sizes.device) < sizes[:, None]
@@ -255,6 +268,7 @@ class PackedGraphs(Graph):
         self.num_nodes = len(self.positions)
         self.edge_shape = self.padded.edge_shape
         self.edges = self.padded.edges
+        self._keep(self.edges, self.exists, self.positions)
         """(graphs, sender, receiver, 1): whether the sender exists and is not the receiver."""
 
     def pad(self, h: Tensor) -> Tensor:

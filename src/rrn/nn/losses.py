@@ -87,6 +87,7 @@ def every_step(outputs: Tensor, targets: Tensor, *, weights: Tensor | None = Non
 
 def last_step(outputs: Tensor, targets: Tensor, *, weights: Tensor | None = None, **options: Any) -> Tensor:
     """The loss of the last step. Arguments as in `step_losses`."""
+    _check_targets(outputs, targets)
     if weights is not None and weights.dim() == outputs.dim() - 1:
         weights = weights[-1:]
     return step_losses(outputs[-1:], targets, weights=weights, **options).mean()
@@ -112,7 +113,15 @@ def accuracy_by_step(outputs: Tensor, targets: Tensor, *, ignore_index: int = IG
 
 
 def _check_targets(outputs: Tensor, targets: Tensor) -> tuple[int, ...]:
-    """Check the targets; returns the shape of one step's answers."""
+    """Check outputs and targets; returns the shape of one step's answers."""
+    for name, values in (("outputs", outputs), ("targets", targets)):
+        if not isinstance(values, Tensor) or values.is_complex():
+            raise InputError(f"{name}: expected a tensor of real numbers, got {type(values).__name__}")
+    if not outputs.is_floating_point() or outputs.dim() < 2 or 0 in (outputs.shape[0], outputs.shape[-1]):
+        found = f"{outputs.dtype} {tuple(outputs.shape)}"
+        raise InputError(f"outputs: expected floats of shape (steps, n, classes), got {found}")
+    if outputs.device != targets.device:
+        raise InputError(f"targets: expected device {outputs.device}, as the outputs are, got {targets.device}")
     shape, found = tuple(outputs.shape[1:-1]), tuple(targets.shape)
     if not shape or (found != shape and not (targets.is_floating_point() and found == tuple(outputs.shape[1:]))):
         raise InputError(

@@ -48,7 +48,11 @@ class MLPMessage(Message):
         self, hidden: int, edge_features: int = 0, layers: int = 1, aggregate: tuple[Aggregate, ...] = ("sum",)
     ) -> None:
         super().__init__()
-        if isinstance(aggregate, str) or not aggregate or not set(aggregate) <= set(get_args(Aggregate)):
+        if (
+            not isinstance(aggregate, tuple | list)
+            or not aggregate
+            or any(k not in get_args(Aggregate) for k in aggregate)
+        ):
             known, found = list(get_args(Aggregate)), shorten(repr(aggregate))
             raise InputError(f"aggregate: expected a tuple of some of {known}, got {found}")
         self.hidden, self.edge_features, self.outputs = hidden, edge_features, hidden

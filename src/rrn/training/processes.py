@@ -25,6 +25,8 @@ Precision = Literal["32", "bf16"]
 SILENT_SECONDS = 60.0
 """Seconds without a heartbeat after which a process counts as hung, and the others end."""
 BEAT_SECONDS = 1.0
+LEADER = "RRN_LEADER_PROCESS"
+"""The environment variable in which the leading process tells its id to the processes that it starts."""
 RESUME = "the last checkpoint is intact; run the same command to resume from it"
 
 T = TypeVar("T")
@@ -41,6 +43,8 @@ class Processes:
         self.rank, self.world, self.device = 0, 1, torch.device("cpu")
         self.fabric: Any = None
         self.heartbeat: _Heartbeat | None = None
+        self.ended = threading.Event()
+        _watch_leader(self.ended)
         outside = _external_launcher()
         kind = _choose(accelerator, 1 if outside else devices)
         self.description = f"training on {kind}, 1 process, {_bits(precision)}"
@@ -71,7 +75,11 @@ class Processes:
             precision="bf16-mixed" if precision == "bf16" else "32-true",
             plugins=[environment],
         )
-        self.fabric.launch()
+        os.environ.setdefault(LEADER, str(os.getpid()))
+        try:
+            self.fabric.launch()
+        finally:
+            del os.environ[LEADER]
         self.rank, self.world, self.device = self.fabric.global_rank, self.fabric.world_size, self.fabric.device
         many = f"{self.world} processes" + f" on {machines} machines" * (machines > 1)
         self.description = f"training on {kind}, {many if self.world > 1 else '1 process'}, {_bits(precision)}"
@@ -139,8 +147,7 @@ class Processes:
 
     def end(self) -> None:
         """Stop the heartbeat: no process waits for another any more."""
-        if self.heartbeat:
-            self.heartbeat.ended.set()
+        self.ended.set()
 
     def abandon(self) -> None:
         """Kill the processes that this one started; SIGKILL also ends stopped ones."""
@@ -171,7 +178,7 @@ class _Heartbeat(threading.Thread):
         from torch.distributed import TCPStore
 
         super().__init__(daemon=True, name="heartbeat")
-        self.processes, self.ended = processes, threading.Event()
+        self.processes, self.ended = processes, processes.ended
         host, patience = os.environ["MASTER_ADDR"], timedelta(seconds=SILENT_SECONDS)
         store = (
             TCPStore(host, 0, is_master=True, wait_for_workers=False, timeout=patience) if processes.is_leader else None
@@ -198,6 +205,26 @@ class _Heartbeat(threading.Thread):
                 print(f"rrn: {lost(silent[0], self.processes.world)}", file=sys.stderr, flush=True)
                 self.processes.abandon()
                 os._exit(1)
+
+
+def _watch_leader(ended: threading.Event) -> None:
+    """End this process when the leading process that started it has ended, also before they are connected.
+
+    Without this it would wait for half an hour for a connection.
+    """
+    leader = os.environ.get(LEADER)
+    if leader is None:
+        return
+
+    def watch() -> None:
+        while os.getppid() == int(leader):
+            if ended.wait(BEAT_SECONDS):
+                return
+        if not ended.wait(2 * BEAT_SECONDS):
+            print(f"rrn: the leading process has ended, so all end; {RESUME}", file=sys.stderr, flush=True)
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="watch-leader").start()
 
 
 def lost(rank: int, world: int) -> str:
