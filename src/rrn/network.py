@@ -403,7 +403,7 @@ class RRN(Resettable):
         if nodes == 0:
             raise InputError("x: the graph has no nodes")
         for name, values in (("edge_index", edge_index), ("edge_attr", edge_attr), ("batch", batch)):
-            if values is not None and not isinstance(values, Tensor | Graph):
+            if name != "edge_index" and values is not None and not isinstance(values, Tensor):
                 raise InputError(f"{name}: expected a tensor, got {type(values).__name__}")
             if isinstance(values, Tensor) and values.device != x.device:
                 raise InputError(f"{name}: expected device {x.device}, as x is, got {values.device}")
