@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import tyro
 
-from benchmarks import clients, kills, mutants
+from benchmarks import clients, comparisons, declared, hungry, kills, mutants, orphans
 from rrn.io.files import write_json
 from rrn.io.machine import machine
 
@@ -33,7 +33,7 @@ Row = tuple[dict[str, Any], list[str]]
 @dataclass
 class Options:
     parts: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Which of kills, mutants, requests and clients; unset: all."""
+    """Which of kills, mutants, requests, clients, engines, declared, memory and orphans; unset: all."""
     kills: int = 100
     """SIGKILLs, spread over the tasks."""
     mutants: int = 1000
@@ -41,6 +41,14 @@ class Options:
     requests: int = 10_000
     clients: int = 60
     """Clients that leave, and that idle; a fifth as many read nothing, and a tenth as many servers are ended."""
+    comparisons: int = 6000
+    """Comparisons of engines with plain, spread over the attacks of benchmarks.comparisons."""
+    problems: int = 6000
+    """Declared problems."""
+    hungry: int = 10
+    """Small files of each kind that ask for much memory."""
+    orphans: int = 20
+    """Leading processes that are killed."""
     seed: int = 0
     out: Path = OUT
 
@@ -89,11 +97,39 @@ def badly_behaved(options: Options, _: Path) -> dict[str, Row]:
     return rows | {"SIGTERM with such clients": clients.terminate(max(options.clients // 10, 1))}
 
 
+def compared(options: Options, _: Path) -> dict[str, Row]:
+    share = -(-options.comparisons // len(comparisons.ATTACKS))
+    return {
+        f"engines, {name}": ({"trials": share}, comparisons.attack(name, share, options.seed))
+        for name in comparisons.ATTACKS
+    }
+
+
+def declared_problems(options: Options, _: Path) -> dict[str, Row]:
+    return {"declared problems, checked independently": declared.attack(options.problems, options.seed)}
+
+
+def hungry_files(options: Options, folder: Path) -> dict[str, Row]:
+    return {
+        f"memory, {name}": ({"trials": options.hungry}, hungry.attack(name, folder, options.hungry, options.seed))
+        for name in hungry.FILES
+    }
+
+
+def orphaned(options: Options, folder: Path) -> dict[str, Row]:
+    losses = orphans.attack(folder, options.orphans, options.seed)
+    return {"leading processes killed before they connect": ({"trials": options.orphans}, losses)}
+
+
 PARTS: dict[str, Callable[[Options, Path], dict[str, Row]]] = {
     "kills": killed,
     "mutants": damaged,
     "requests": requested,
     "clients": badly_behaved,
+    "engines": compared,
+    "declared": declared_problems,
+    "memory": hungry_files,
+    "orphans": orphaned,
 }
 
 

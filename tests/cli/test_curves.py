@@ -47,3 +47,36 @@ def test_what_is_refused(call: Call, runs: list[Path], tmp_path: Path) -> None:
     runs[1].write_text("update 5\n")
     code, _, err = call("curves", runs[1])
     assert (code, "second_training.jsonl: expected lines of JSON" in err) == (2, True)
+
+
+def test_values_that_are_not_finite(call: Call, runs: list[Path], tmp_path: Path) -> None:
+    lines = ['{"update": 1, "loss": NaN}', '{"update": 2, "loss": 1e999}', '{"update": 3, "loss": 0.5}']
+    (runs[0] / "metrics.jsonl").write_text("\n".join(lines))
+    figure = tmp_path / "curves.png"
+    code, out, err = call("curves", runs[0], "--of", "loss", "--json", "--figure", figure)
+    assert (code, json.loads(out)) == (0, {"first": [[1, None], [2, None], [3, 0.5]]}), err
+    code, out, _ = call("curves", runs[0], "--of", "loss")
+    assert (code, out.splitlines()[1].split()) == (0, ["first", "3", "3", "0.5", "0.5", "0.5"])
+    (runs[0] / "metrics.jsonl").write_text('{"update": NaN, "loss": 1}')
+    code, _, err = call("curves", runs[0], "--of", "loss")
+    assert (code, "update is not a finite number" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "line", ['["loss", 1]', "7", '{"update": 1, "loss": [1, "a"]}', '{"update": {}, "loss": 1}', "[" * 3000]
+)
+def test_lines_of_other_things_are_refused(call: Call, runs: list[Path], line: str) -> None:
+    with (runs[0] / "metrics.jsonl").open("a") as file:
+        file.write(line + "\n")
+    code, _, err = call("curves", runs[0], "--of", "loss")
+    assert (code, "expected lines of JSON" in err) == (2, True)
+
+
+def test_markup_and_control_characters_in_names(call: Call, tmp_path: Path) -> None:
+    run = tmp_path / "[red]x\x1b[31m$_{"
+    run.mkdir()
+    (run / "metrics.jsonl").write_text('{"update": 1, "loss": 1, "\\u001b[2J": 2}\n')
+    code, out, err = call("curves", run, "--of", "loss", "--figure", tmp_path / "curves.png")
+    assert (code, "[red]x[31m$_{" in out, "\x1b" in out) == (0, True, False), err
+    code, _, err = call("curves", run, "--of", "nothing")
+    assert (code, "\x1b" in err, "[2J" in err) == (2, False, True)

@@ -14,6 +14,7 @@ from rrn.cli import main
 from rrn.errors import InputError
 from rrn.io.pretrained import save_pretrained, shipped
 from rrn.nn import LSTMUpdate
+from rrn.tasks import weights
 from rrn.tasks.ages.data import held_out_questions
 from rrn.tasks.ages.model import as_batch
 from rrn.tasks.weights import average, read_config
@@ -71,6 +72,21 @@ def test_the_mean_of_weights(saved: tuple[Path, nn.Module, Preset], tmp_path: Pa
         average([folder, tmp_path / "wide"])
 
 
+def test_the_mean_keeps_integers_of_the_first(
+    saved: tuple[Path, nn.Module, Preset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preset = saved[2]
+
+    def load(name: object, **_: object) -> nn.Module:
+        loaded = tasks.build_network(preset)
+        loaded.register_buffer("counter", torch.tensor(int(str(name))))
+        loaded.preset = preset
+        return loaded
+
+    monkeypatch.setattr(weights, "from_pretrained", load)
+    assert int(average(["3", "4"]).counter) == 3
+
+
 def test_the_folder_says_what_it_is(saved: tuple[Path, nn.Module, Preset]) -> None:
     folder, network, _ = saved
     _, config = read_config(str(folder))
@@ -78,7 +94,8 @@ def test_the_folder_says_what_it_is(saved: tuple[Path, nn.Module, Preset]) -> No
     assert (config["task"], config["parameters"], config["trained"]) == ("ages", parameters, {"score": 0.5})
     card = (folder / "README.md").read_text()
     assert f"{parameters:,} parameters" in card
-    assert "| score | 0.5 |" in card
+    assert "\n|" not in card, "a card has no table of validation figures"
+    assert "Validation score 0.5. " in card
     assert "`rrn train ages --hidden 12 --message-width 8 --update-width 8`" in card
     assert sorted(file.name for file in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
 

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import subprocess
@@ -189,3 +190,17 @@ def test_a_table_and_what_made_it(tmp_path: Path) -> None:
     assert (tmp_path / "some.json").exists()
     with pytest.raises(InputError, match="ends in"):
         check_table(tmp_path / "some.txt")
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "file").write_text("before")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(tmp_path / "file", "half")
+    with pytest.raises(OSError, match="No space left"), replacing_folder(tmp_path / "folder") as folder:
+        write_atomically(folder / "half", "half")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "before"

@@ -1,12 +1,15 @@
 """--start-from takes shipped weights by name."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
 import torch
 
+from rrn.cli import main
 from rrn.errors import InputError
+from rrn.io.pretrained import find_weights
 from rrn.tasks import find_preset, make_experiment
 from rrn.tasks.weights import from_pretrained
 from rrn.training.trainer import train
@@ -40,3 +43,20 @@ def test_weights_that_ties_would_average_are_refused_and_the_flag_named_works(tm
         train(make_experiment(preset), tmp_path / "run", quiet=True)
     free = dataclasses.replace(preset, tie_rows_and_columns=False)
     assert train(make_experiment(free), tmp_path / "free", quiet=True).finished
+
+
+def test_a_name_on_the_hub_reaches_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    asked = []
+
+    def download(repository: str, **_: object) -> str:
+        asked.append(repository)
+        return str(find_weights("ages-answers"))
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    flags = ["--updates", "1", "--validate-every", "10", "--folder", str(tmp_path / "run"), "--quiet"]
+    assert main(["train", "ages-answers", "--start-from", "hf://owner/name", *flags]) == 0
+    assert asked == ["owner/name"]
+    config = json.loads((tmp_path / "run" / "best" / "config.json").read_text())
+    assert config["preset"]["start_from"] == "hf://owner/name"
+    assert "--start-from hf://owner/name" in (tmp_path / "run" / "best" / "README.md").read_text()

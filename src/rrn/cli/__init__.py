@@ -118,8 +118,13 @@ def _hint(command: str) -> str:
     return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
 
 
+def printable(text: str) -> str:
+    """The text without control characters, which could change what a terminal shows; line breaks stay."""
+    return "".join(character for character in text if character.isprintable() or character in "\n\t")
+
+
 def _refuse(message: str, code: int = 2) -> int:
-    message = re.sub(r"\S{300,}", lambda word: f"{word[0][:150]}…", message)
+    message = re.sub(r"\S{300,}", lambda word: f"{word[0][:150]}…", printable(message))
     with contextlib.suppress(OSError):
         print(f"rrn: {message}", file=sys.stderr, flush=True)
     return code

@@ -1,15 +1,17 @@
 """rrn curves: validation curves of several trainings."""
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from rrn.cli import parse, print_json
+from rrn.cli import parse, print_json, printable
 from rrn.errors import InputError, blaming
 from rrn.io.files import read_bytes
 from rrn.viewing.plots import save, subplots
@@ -30,7 +32,7 @@ class Options:
     figure: Path | None = None
     """Draw the curves to this file (.png, .svg, .pdf)."""
     json: bool = False
-    """Print only one JSON object: for each run its [against, value] pairs."""
+    """Print only one JSON object: for each run its [against, value] pairs; null is a value that is not finite."""
 
 
 def main(arguments: list[str]) -> int:
@@ -41,13 +43,19 @@ def main(arguments: list[str]) -> int:
     if options.figure:
         _draw(curves, options)
     if options.json:
-        print_json({name: [list(point) for point in points] for name, points in curves.items()})
+        pairs = {
+            name: [[at, value if math.isfinite(value) else None] for at, value in points]
+            for name, points in curves.items()
+        }
+        print_json(pairs)
         return 0
-    table = Table("run", "validations", options.against, f"last {options.of}", "least", "most", box=None)
+    table = Table(
+        "run", "validations", options.against, f"last {escape(printable(options.of))}", "least", "most", box=None
+    )
     for name, points in curves.items():
-        values = [value for _, value in points]
-        last = [f"{value:.4g}" for value in (values[-1], min(values), max(values))]
-        table.add_row(name, str(len(points)), f"{points[-1][0]:g}", *last)
+        finite = [value for _, value in points if math.isfinite(value)] or [math.nan]
+        last = [f"{value:.4g}" for value in (points[-1][1], min(finite), max(finite))]
+        table.add_row(escape(printable(name)), str(len(points)), f"{points[-1][0]:g}", *last)
     Console().print(table)
     return 0
 
@@ -56,8 +64,10 @@ def _curve(path: Path, of: str, against: str) -> tuple[str, list[tuple[float, fl
     """The name of a run and its points."""
     file = path / METRICS if path.is_dir() else path
     with blaming(f"{file}: expected lines of JSON, as a run writes them to {METRICS}"):
-        lines: list[dict[str, Any]] = [json.loads(line) for line in read_bytes(file, MOST_BYTES).splitlines()]
+        lines: list[dict[str, Any]] = [dict(json.loads(line)) for line in read_bytes(file, MOST_BYTES).splitlines()]
         points = [(float(line[against]), float(line[of])) for line in lines if of in line]
+    if not all(math.isfinite(at) for at, _ in points):
+        raise InputError(f"{file}: {against} is not a finite number in some line")
     if not points:
         known = sorted({name for line in lines for name in line})
         raise InputError(f"{file}: no metric {of!r}; there are {', '.join(known) or 'no lines yet'}")
@@ -69,7 +79,9 @@ def _draw(curves: dict[str, list[tuple[float, float]]], options: Options) -> Non
     assert options.figure is not None
     figure, axes = subplots(figsize=(7, 4))
     for name, points in curves.items():
-        axes.plot(*zip(*points, strict=True), marker="o", markersize=3, linewidth=1.4, label=name)
-    axes.set(xlabel={"update": "updates", "minutes": "minutes"}[options.against], ylabel=options.of)
+        label = printable(name).replace("$", r"\$").lstrip("_")
+        axes.plot(*zip(*points, strict=True), marker="o", markersize=3, linewidth=1.4, label=label)
+    what = printable(options.of).replace("$", r"\$")
+    axes.set(xlabel={"update": "updates", "minutes": "minutes"}[options.against], ylabel=what)
     axes.legend(fontsize=8, frameon=False)
     save(figure, options.figure)

@@ -46,7 +46,7 @@ def find_weights(name: str | Path, revision: str | None = None) -> Path:
 
     ``revision`` selects a commit of a hub repository.
     """
-    text = str(name)
+    text = _with_prefix(str(name))
     if isinstance(name, str) and text.startswith(HUB):
         return _download(text, revision)
     if revision is not None:
@@ -62,6 +62,11 @@ def find_weights(name: str | Path, revision: str | None = None) -> Path:
     if not os.path.isfile(os.path.join(text, CONFIG)):
         raise InputError(f"{text}: no {CONFIG} in this folder, so it does not hold saved weights")
     return Path(text)
+
+
+def _with_prefix(text: str) -> str:
+    """The text of a path; ``hf:/owner/name``, which `Path` makes of a hub name, becomes ``hf://owner/name`` again."""
+    return re.sub(r"^hf:/+", HUB, text)
 
 
 def _download(name: str, revision: str | None) -> Path:
@@ -231,7 +236,7 @@ def write_description(
 
 
 def settings(preset: "Preset") -> dict[str, Any]:
-    """A preset as JSON. Of paths only the file name is written, not the folder."""
+    """A preset as JSON. Of paths only the file name is written, not the folder; names on the hub are whole."""
     return {name: _without_folders(value) for name, value in dataclasses.asdict(preset).items()}
 
 
@@ -245,17 +250,20 @@ def _without_folders(value: Any) -> Any:
         return {name: _without_folders(part) for name, part in value.items()}
     if isinstance(value, tuple):
         return tuple(map(_without_folders, value))
-    return value.name if isinstance(value, Path) else value
+    if not isinstance(value, Path):
+        return value
+    text = _with_prefix(str(value))
+    return text if text.startswith(HUB) else value.name
 
 
 def _card(preset: "Preset", parameters: int, trained: dict[str, Any], named: "Preset", curves: bool) -> str:
-    rows = "\n".join(f"| {name} | {value} |" for name, value in trained.items())
     command = _command(preset, named)
     if "mean_of" in trained:
-        origin = f"the mean of several weights (`rrn average`), the first trained by\n`{command}`"
+        origin = f"the mean of several weights (`rrn average`), the first trained by\n`{command}`."
     else:
         stages = f" in {len(preset.stages)} stages" if len(preset.stages) > 1 else ""
-        origin = f"trained with seed {first_seed(settings(preset))}{stages} by\n`{command}`. Validation figures"
+        origin = f"trained with seed {first_seed(settings(preset))}{stages} by\n`{command}`."
+    score = f"Validation score {trained['score']:.4g}. " if isinstance(trained.get("score"), float) else ""
     return f"""---
 library_name: rrn
 tags: [recurrent-relational-network, {preset.task}]
@@ -265,20 +273,15 @@ license: mit
 
 {preset.about}
 
-A network of {parameters:,} parameters, {origin}:
+A network of {parameters:,} parameters, {origin}
 
-| | |
-|---|---|
-{rows}
-
-{f"All validations: `{CURVES}`." if curves else ""}
-Accuracy on test data: `rrn evaluate {preset.name} --weights FOLDER`;
+{score}{f"All validations: `{CURVES}`. " if curves else ""}Accuracy on test data: `rrn evaluate {preset.name} --weights FOLDER`;
 of the shipped weights, with n and intervals: `docs/results.md`.
 
 ```python
 import rrn
 
-network = rrn.from_pretrained("{preset.name}")
+network = rrn.from_pretrained("FOLDER")
 ```
 """
 
@@ -297,5 +300,5 @@ def _command(preset: "Preset", named: "Preset") -> str:
             words.append(f"--{flag}" if value else f"--no-{flag}")
         else:
             values = value if isinstance(value, tuple) else (value,)
-            words += [f"--{flag}", *(part.name if isinstance(part, Path) else str(part) for part in values)]
+            words += [f"--{flag}", *(str(_without_folders(part)) for part in values)]
     return " ".join(words)

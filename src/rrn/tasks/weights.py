@@ -101,5 +101,7 @@ def average(names: Sequence[str | Path]) -> "PretrainedNetwork":
         if {key: tensor.shape for key, tensor in other.items()} != shapes:
             raise InputError(f"weights {str(name)!r}: not the shapes of {str(names[0])!r}, so there is no mean")
         weights.append(other)
-    network.load_state_dict({key: torch.stack([tensors[key] for tensors in weights]).mean(0) for key in shapes})
+    floats = [key for key, tensor in weights[0].items() if tensor.is_floating_point()]  # counters stay the first's
+    means = {key: torch.stack([tensors[key] for tensors in weights]).mean(0) for key in floats}
+    network.load_state_dict(weights[0] | means)
     return network

@@ -213,8 +213,8 @@ class Preset:
     """Decay of the weight average, which is validated and saved. Unset: the weights themselves."""
 
     start_from: Path | None = None
-    """Weights of the same network, or of a shallower one, to start from: a shipped name or a folder. Unset: random
-    weights."""
+    """Weights of the same network, or of a shallower one, to start from: a shipped name, a folder or
+    hf://owner/name. Unset: random weights."""
     stages: Annotated[tuple[Mapping[str, Any], ...], tyro.conf.Suppress] = ()
     """The stages of training in order, each the settings in which it differs from the preset: see `stage_presets`."""
     seed: Seed = 0

@@ -309,5 +309,5 @@ def _update_of(line: str) -> int:
     """The update of a line of metrics; -1 where it is damaged."""
     try:
         return int(json.loads(line)["update"]) if line.endswith("\n") else -1
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return -1

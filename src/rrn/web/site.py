@@ -20,6 +20,7 @@ import tyro
 
 from rrn.errors import InputError
 from rrn.io.export import write_onnx
+from rrn.io.files import replacing_folder
 from rrn.tasks.accuracy import ACCURACY
 from rrn.tasks.babi import vocabulary
 from rrn.tasks.pretty_clevr import data as clevr
@@ -69,9 +70,13 @@ def main(arguments: list[str] | None = None) -> int:
 def build(out: Path, downloads: Path) -> None:
     """Write the site to a folder; after an error the folder is unchanged."""
     runtime = fetch_runtime(downloads)
-    part = out.with_name(f".{out.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    shutil.copytree(HERE / "static", part, ignore=shutil.ignore_patterns(*SERVER_FILES))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing_folder(out) as part:
+        _write(part, runtime)
+
+
+def _write(part: Path, runtime: Path) -> None:
+    shutil.copytree(HERE / "static", part, ignore=shutil.ignore_patterns(*SERVER_FILES), dirs_exist_ok=True)
     shutil.copytree(HERE / "local", part / "local", ignore=shutil.ignore_patterns("backend.js"))
     shutil.copy(HERE / "local" / "backend.js", part / "backend.js")
     _set_policy(part / "index.html")
@@ -89,8 +94,6 @@ def build(out: Path, downloads: Path) -> None:
         path = part / "data" / f"{name}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(content, separators=(",", ":")))
-    shutil.rmtree(out, ignore_errors=True)
-    part.rename(out)
 
 
 def fetch_runtime(downloads: Path) -> Path:
