@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from rrn import RRN
 from rrn.constraints import Constraints
 from rrn.constraints.solve import Solver
 from rrn.errors import InputError
@@ -53,6 +54,10 @@ class Declared:
         )
 
 
+def _small_network(types: int) -> RRN:
+    return make_network(types, hidden=6, message_width=2, layer_width=2 * types + 6)
+
+
 def attack(trials: int, seed: int) -> tuple[dict[str, Any], list[str]]:
     """Solve ``trials`` problems. Returns how many were solved, impossible and refused; and the losses."""
     losses: list[str] = []
@@ -67,7 +72,7 @@ def attack(trials: int, seed: int) -> tuple[dict[str, Any], list[str]]:
             problem = constraints.problem(declared.given, declared.excluded)
             types = constraints.group_types
             if len(types) not in solvers:
-                solvers[len(types)] = Solver(make_network(len(types)), types)
+                solvers[len(types)] = Solver(_small_network(len(types)), types)
             solver = solvers[len(types)]
             solver.group_types = tuple(types)
             result = solver.solve(problem, max_steps=4, attempts=2)[0]

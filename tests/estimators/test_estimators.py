@@ -408,12 +408,16 @@ def test_what_cannot_be_saved_or_loaded_is_named(rings: Any, tmp_path: Path) -> 
         json.dumps(about | {"parameters": about["parameters"] | {"loss": "x" * 9999}}),
         json.dumps(about | {"parameters": about["parameters"] | {"device": "x" * 9999}}),
         json.dumps(about | {"fitted": {"classes": [math.inf], "dtype": "int64"}}),
+        json.dumps(about | {"fitted": {"classes": ["a"], "dtype": "V500000000"}}),
+        json.dumps(about | {"fitted": {"classes": ["a"] * 99_999 + ["x" * 9999], "dtype": "<U1"}}),
         "[" * 9999,
     ):
         file.write_text(damage)
         with pytest.raises(InputError) as refused:
             RRNClassifier.load(tmp_path)
         assert len(str(refused.value)) < 600
+    file.write_text(json.dumps(about | {"fitted": {"classes": ["a", "b"], "dtype": "<U500000000"}}))
+    assert RRNClassifier.load(tmp_path).classes_.dtype == np.dtype("<U1")
     tuples = np.empty(len(graphs), object)
     tuples[:] = [(int(label), 0) for label in labels]
     with pytest.raises(InputError, match=r"labels of graph 0: expected shape"):

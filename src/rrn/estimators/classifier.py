@@ -9,10 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rrn.errors import InputError
+from rrn.errors import InputError, shorten
 from rrn.estimators.base import _Estimator
 from rrn.estimators.samples import Sample, as_list, reshape_labels
 from rrn.nn.losses import IGNORE, cross_entropy, known
+
+MOST_CHARACTERS = 1 << 24
+"""Of the array of classes that a saved estimator has."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -160,7 +163,15 @@ class RRNClassifier(_Estimator):
         return {"classes": classes, "dtype": str(self.classes_.dtype)}
 
     def _restore(self, fitted: dict[str, Any]) -> None:
-        self.classes_ = np.array(fitted["classes"], dtype=fitted["dtype"])
+        classes, dtype = fitted["classes"], np.dtype(fitted["dtype"])
+        if dtype.kind == "U":  # the width is that of the longest class, not the one that the file asks for
+            longest = max(map(len, classes), default=0)
+            if longest * len(classes) > MOST_CHARACTERS:
+                raise InputError(f"classes: {len(classes):,} texts of up to {longest:,} characters are too many")
+            dtype = np.dtype(f"U{max(longest, 1)}")
+        elif dtype.kind not in "iub":
+            raise InputError(f"classes: expected integers, texts or booleans, got {shorten(dtype)}")
+        self.classes_ = np.array(classes, dtype=dtype)
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

@@ -257,8 +257,7 @@ class PackedGraphs(Graph):
     """
 
     def __init__(self, sizes: Tensor) -> None:
-        fits = is_integers(sizes, 1, torch.int64, torch.int32) and len(sizes) > 0 and sizes.device.type != "meta"
-        if not fits or int(sizes.min()) < 1:
+        if not is_integers(sizes, 1, torch.int64, torch.int32) or len(sizes) == 0 or int(sizes.min()) < 1:
             raise InputError("sizes: expected the number of nodes of each graph, at least 1, in one dimension")
         graphs, size = len(sizes), int(sizes.max())
         mask = torch.arange(size, device=sizes.device) < sizes[:, None]
