@@ -263,6 +263,7 @@ def _card(preset: "Preset", parameters: int, trained: dict[str, Any], named: "Pr
     else:
         stages = f" in {len(preset.stages)} stages" if len(preset.stages) > 1 else ""
         origin = f"trained with seed {first_seed(settings(preset))}{stages} by\n`{command}`."
+    every = f"All validations: `{CURVES}`. " if curves else ""
     score = f"Validation score {trained['score']:.4g}. " if isinstance(trained.get("score"), float) else ""
     return f"""---
 library_name: rrn
@@ -275,7 +276,7 @@ license: mit
 
 A network of {parameters:,} parameters, {origin}
 
-{score}{f"All validations: `{CURVES}`. " if curves else ""}Accuracy on test data: `rrn evaluate {preset.name} --weights FOLDER`;
+{score}{every}Accuracy on test data: `rrn evaluate {preset.name} --weights FOLDER`;
 of the shipped weights, with n and intervals: `docs/results.md`.
 
 ```python
