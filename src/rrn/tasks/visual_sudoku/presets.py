@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from rrn.tasks.sudoku.settings import PaperPreset
 from rrn.training.presets import Dropped, Width
@@ -16,7 +19,7 @@ class VisualSudokuPreset(PaperPreset):
     digits: Path | None = None
     """A file of images of digits (.npz with images uint8 (n, 28, 28) and labels (n,), such as MNIST). A tenth of the
     images is for validation and a tenth for testing. Unset: digits drawn from strokes."""
-    digits_checksum: str = ""
+    digits_checksum: Annotated[str, tyro.conf.Suppress] = ""
     """Checksum of the images of --digits; training sets it. Evaluation then measures on the test part of that file."""
     filters: Width = 16
     """Filters of the image encoder's first convolution; the others have twice as many."""
