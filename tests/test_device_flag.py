@@ -49,7 +49,7 @@ def test_everything_within_a_value_moves() -> None:
 def test_devices_by_name() -> None:
     assert find_device("cpu").type == "cpu"
     assert find_device("auto").type in ("cpu", "cuda", "mps")
-    with pytest.raises(InputError, match="--device abacus: not to be had on this machine"):
+    with pytest.raises(InputError, match="--device abacus: not available on this machine"):
         find_device("abacus")
     if not torch.cuda.is_available():
         with pytest.raises(InputError, match=r"--device cuda: .*try --device auto"):

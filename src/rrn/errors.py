@@ -37,7 +37,7 @@ def check_count(name: str, value: object, least: int = 1) -> None:
         raise InputError(f"{name}: expected at least {least}, got {value}")
 
 
-def counted(count: int, what: str) -> str:
+def plural(count: int, what: str) -> str:
     """``1 step``, ``2 steps``."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
@@ -48,7 +48,7 @@ def quote(text: str, most: int = QUOTED) -> str:
 
 
 @contextmanager
-def blaming(message: str) -> Iterator[None]:
+def as_input_error(message: str) -> Iterator[None]:
     """Convert every exception of the block into an `InputError`: the message, and the exception in brackets.
 
     For readers of files: for damaged files, the underlying libraries raise exceptions of many types.

@@ -11,7 +11,7 @@ import pytest
 from rrn._compat import exchange_names
 from rrn.errors import InputError
 from rrn.io import files as storage
-from rrn.io.datasets import check_table, read_dataset, split_apart, write_dataset, write_table
+from rrn.io.datasets import check_table, read_dataset, split_dataset, write_dataset, write_table
 from rrn.io.files import locked, replacing_folder, write_atomically, write_json
 
 ARRAYS = {"a": np.arange(6).reshape(2, 3), "b": np.array([True, False])}
@@ -163,7 +163,7 @@ def test_changed_truncated_and_missing_arrays_are_noticed(tmp_path: Path) -> Non
 
 
 def test_parts_are_the_first_rows_the_next_and_the_rest() -> None:
-    rows, relatives = split_apart(np.arange(60), "60 things", test=10, valid=5)
+    rows, relatives = split_dataset(np.arange(60), "60 things", test=10, valid=5)
     assert rows["test"].tolist() == list(range(10))
     assert rows["valid"].tolist() == list(range(10, 15))
     assert rows["train"].tolist() == list(range(15, 60))
@@ -171,7 +171,7 @@ def test_parts_are_the_first_rows_the_next_and_the_rest() -> None:
 
 
 def test_a_seed_shuffles_before_the_split() -> None:
-    rows, again, other = (split_apart(np.arange(60), "", test=10, valid=5, seed=seed)[0] for seed in (1, 1, 2))
+    rows, again, other = (split_dataset(np.arange(60), "", test=10, valid=5, seed=seed)[0] for seed in (1, 1, 2))
     assert rows["test"].tolist() == again["test"].tolist() != other["test"].tolist()
     assert sorted(np.concatenate(list(rows.values()))) == list(range(60))
 
@@ -180,7 +180,7 @@ def test_too_few_are_refused() -> None:
     with pytest.raises(
         InputError, match="3 things without related ones are too few for 1 for testing, 1 for validation"
     ):
-        split_apart(np.zeros(3), "3 things", test=1, valid=1)
+        split_dataset(np.zeros(3), "3 things", test=1, valid=1)
 
 
 def test_a_table_and_what_made_it(tmp_path: Path) -> None:

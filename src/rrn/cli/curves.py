@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rrn.cli import parse, print_json, printable
-from rrn.errors import InputError, blaming
+from rrn.errors import InputError, as_input_error
 from rrn.io.files import read_bytes
 from rrn.viewing.plots import save, subplots
 
@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
 def _curve(path: Path, of: str, against: str) -> tuple[str, list[tuple[float, float]]]:
     """The name of a run and its points."""
     file = path / METRICS if path.is_dir() else path
-    with blaming(f"{file}: expected lines of JSON, as a run writes them to {METRICS}"):
+    with as_input_error(f"{file}: expected lines of JSON, as a run writes them to {METRICS}"):
         lines: list[dict[str, Any]] = [dict(json.loads(line)) for line in read_bytes(file, MOST_BYTES).splitlines()]
         points = [(float(line[against]), float(line[of])) for line in lines if of in line]
     if not all(math.isfinite(at) for at, _ in points):

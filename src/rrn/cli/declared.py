@@ -11,7 +11,7 @@ from rrn.cli.puzzles import WRONG
 from rrn.constraints import Problem, Solver
 from rrn.constraints.files import SOLVER, read_problem
 from rrn.constraints.solve import ATTEMPTS
-from rrn.errors import InputError, counted
+from rrn.errors import InputError, plural
 from rrn.inference.result import Status
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ def solve_declared(options: "Options") -> int:
         console.print(Text("\n".join(map(str, result.answers))), soft_wrap=True)
     if result.status is Status.SOLVED:
         which = f"attempt {result.attempts}" if result.attempts > 1 else "the first attempt"
-        verdict = f" in {counted(result.steps, 'step')} of {which}; the answer breaks no rule"
+        verdict = f" in {plural(result.steps, 'step')} of {which}; the answer breaks no rule"
     elif result.status is Status.UNSOLVED:
-        verdict = f": {counted(result.attempts, 'attempt')} of {options.max_steps} steps; {result.message}"
+        verdict = f": {plural(result.attempts, 'attempt')} of {options.max_steps} steps; {result.message}"
     else:
         verdict = f": {result.message}"
     console.print(Text.assemble((result.status, "bold green" if result.solved else WRONG), verdict), soft_wrap=True)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rrn.cli import parse
 from rrn.cli.puzzles import DECIDED, beside, decided_cells, framed, plain_if_needed
-from rrn.errors import DISTRIBUTION, command, counted
+from rrn.errors import DISTRIBUTION, command, plural
 from rrn.tasks.accuracy import ACCURACY
 from rrn.tasks.sudoku.examples import EXAMPLES
 
@@ -99,7 +99,7 @@ def _sudoku(gif: Path | None) -> Act:
         )
         frames = [_grid(puzzle, steps[t - 1] if t else None, t, len(steps)) for t in range(len(steps) + 1)]
         end = _grid(puzzle, np.eye(9)[result.answers - 1], len(steps), len(steps))
-        verdict = f"solved in {counted(len(steps), 'step')}" if valid else "unsolved"
+        verdict = f"solved in {plural(len(steps), 'step')}" if valid else "unsolved"
         stage.play(
             [*frames, Text.assemble(end, "\n", (verdict, "bold green" if valid else "bold red"))], SUDOKU_SECONDS
         )
@@ -157,7 +157,7 @@ def _ages() -> Act:
     network = from_pretrained("ages")
     asked = read(RIDDLE, RIDDLE_ABOUT)
     result = predict(network, asked, network.preset.steps)
-    truth, far = result.details["truth"], counted(int(asked.questions.length[0]), "difference")
+    truth, far = result.details["truth"], plural(int(asked.questions.length[0]), "difference")
     question = result.details["question"]
     reason = f"{far} away from the one age that is given."
     return lambda stage: _answer(stage, "A riddle.", RIDDLE, question, _best(result), truth, reason)

@@ -6,7 +6,7 @@ from functools import partial
 from rrn import tasks
 from rrn._compat import keep_freed_memory
 from rrn.cli import parse, progress_bars, show_result
-from rrn.errors import InputError, counted
+from rrn.errors import InputError, plural
 from rrn.tasks.evaluation import EvaluateOptions, loses_answers, provenance, step_list
 
 HELP = """usage: rrn evaluate PRESET [--weights DIR] [--data PATH] [--limit N] [--steps A,B,…] [--json] …
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"--weights {source}: task {preset.task!r}, but {named.name!r} needs {named.task!r}")
     if options.steps and step_list(options.steps)[-1] > preset.steps and loses_answers(preset, source, shipped()):
         message = (
-            f"warning: {preset.name} was trained for {counted(preset.steps, 'step')}; at later steps, right answers"
+            f"warning: {preset.name} was trained for {plural(preset.steps, 'step')}; at later steps, right answers"
         )
         print(f"{message} may become wrong", file=sys.stderr)
     keep_freed_memory()

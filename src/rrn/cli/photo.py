@@ -4,7 +4,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rrn.cli import print_json
-from rrn.errors import InputError, counted
+from rrn.errors import InputError, plural
 from rrn.tasks.sudoku.grid import describe_clash, grid_to_line
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def describe(reading: "Reading") -> dict[str, Any]:
 
 
 def _summary(reading: "Reading") -> str:
-    parts = [f"read {counted(int((reading.puzzle > 0).sum()), 'digit')} in the photo"]
+    parts = [f"read {plural(int((reading.puzzle > 0).sum()), 'digit')} in the photo"]
     for cell in reading.reconsidered:
         was, now = (str(digit or "empty") for digit in (reading.probabilities[cell].argmax(), reading.puzzle[cell]))
         parts.append(
@@ -53,5 +53,5 @@ def _summary(reading: "Reading") -> str:
         )
     left = len(set(reading.doubtful) - set(reading.reconsidered))
     if left:
-        parts.append(f"{counted(left, 'digit')} doubtful (--json lists them)")
+        parts.append(f"{plural(left, 'digit')} doubtful (--json lists them)")
     return "; ".join(parts)

@@ -34,8 +34,8 @@ from rrn.cli.puzzles import (
     small,
     wrong_cells,
 )
-from rrn.errors import InputError, counted
-from rrn.io.files import lines_of
+from rrn.errors import InputError, plural
+from rrn.io.files import read_lines
 from rrn.tasks.photo.image import SUFFIXES
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import BOXES, SYMBOLS, grid_to_line
@@ -166,7 +166,7 @@ def _reader(options: Options, tally: Tally) -> Reader:
     except OSError:  # too long for a name
         is_file = False
     if is_file:
-        return Reader(given, lines_of(given, tally.read), options.skip_bad, full_batches=True)
+        return Reader(given, read_lines(given, tally.read), options.skip_bad, full_batches=True)
     if len(given) < 60 and given[0] not in "[{" and set(cells_of(given).upper()) - set("0" + SYMBOLS):
         raise InputError(f"{given}: neither a file nor a puzzle (81 characters with 0, . or _ for empty cells)")
     return Reader("puzzle", given.split("\n"), options.skip_bad, full_batches=True)
@@ -218,7 +218,7 @@ def _say_longer(puzzles: int, number: int) -> None:
     from rrn.tasks.sudoku.predict import LONGER_ATTEMPTS, LONGER_ROUNDS, LONGER_STEPS
 
     print(
-        f"rrn: thinking longer about {counted(puzzles, 'puzzle')}: {LONGER_ATTEMPTS} attempts of {LONGER_STEPS} steps "
+        f"rrn: thinking longer about {plural(puzzles, 'puzzle')}: {LONGER_ATTEMPTS} attempts of {LONGER_STEPS} steps "
         f"by {STRONGEST}, round {number} of {LONGER_ROUNDS}; --attempts K sets a limit",
         file=sys.stderr,
         flush=True,
@@ -282,7 +282,7 @@ def verdict(result: "Result", max_steps: int) -> Text:
     if result.status == "impossible":
         return Text.assemble(("impossible", WRONG), f": {result.message}")
     wrong = int(wrong_cells(result.details["puzzles"], result.answers).sum())
-    tried = f": {counted(result.attempts, 'attempt')} of {counted(max_steps, 'step')}; "
+    tried = f": {plural(result.attempts, 'attempt')} of {plural(max_steps, 'step')}; "
     tried += f"confidence {result.confidence:.1%}\n"
     said = f"the {wrong} cells marked ! break a rule; {result.message}\n"
     harder = f"--weights {STRONGEST} --max-steps {16 * max_steps} --attempts 100"
@@ -376,13 +376,13 @@ def _uninterrupted() -> Iterator[None]:
 
 def _line(number: int, result: "Result") -> Text:
     """The solution of a puzzle, or the puzzle and why there is none, in one line."""
-    line, tried = Text(f"{number:>6}  "), f"{counted(result.attempts, 'attempt'):<11}"
+    line, tried = Text(f"{number:>6}  "), f"{plural(result.attempts, 'attempt'):<11}"
     if not result.solved:
         line.append(f"{result.status:<14}", WRONG)
         shown = f"           {tried}          " if result.status != "impossible" else " " * 32
         return line.append(f"{shown}{grid_to_line(result.details['puzzles'])}  {result.message}")
     line.append(f"{result.status:<14}", "green")
-    took = f"{counted(result.steps, 'step'):>9}  {tried}  {result.confidence:6.1%}  "
+    took = f"{plural(result.steps, 'step'):>9}  {tried}  {result.confidence:6.1%}  "
     line.append(took if result.attempts else " " * len(took))
     for given, digit in zip(result.details["puzzles"], grid_to_line(result.answers), strict=True):
         line.append(digit, GIVEN if given else FOUND)

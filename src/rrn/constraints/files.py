@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from rrn.constraints.declare import FURTHER, Constraints
 from rrn.constraints.problem import Problem
 from rrn.constraints.solve import Solver
-from rrn.errors import InputError, blaming, quote, shorten
+from rrn.errors import InputError, as_input_error, quote, shorten
 from rrn.inference.candidates import make_network
 from rrn.io.files import read_bytes, write_json
 from rrn.io.pretrained import build_with_weights, save_network
@@ -30,7 +30,7 @@ Place = tuple[str | int, ...]
 
 def read_problem(path: str | Path) -> Problem:
     """The problem in a JSON file. Errors name the line and the field."""
-    with blaming(f"{path}: cannot be read"):
+    with as_input_error(f"{path}: cannot be read"):
         text = read_bytes(Path(path), MOST_BYTES).decode()
     try:
         value = json.loads(text)
@@ -180,7 +180,7 @@ def save_solver(solver: Solver, folder: Path) -> None:
 
 def load_solver(folder: Path) -> Solver:
     path = folder / SOLVER
-    with blaming(f"{path}: not the settings of a solver"):
+    with as_input_error(f"{path}: not the settings of a solver"):
         settings = {RENAMED.get(name, name): value for name, value in json.loads(read_bytes(path, MOST_BYTES)).items()}
         group_types = [str(name) for name in settings.pop("group_types")]
         detects_contradictions = bool(settings.pop("detects_contradictions", False))

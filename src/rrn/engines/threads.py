@@ -163,8 +163,8 @@ class _SplitGraphs(torch.autograd.Function):
         tensors, results = ctx.saved_tensors[: len(needed)], ctx.saved_tensors[len(needed) :]
         if torch.is_grad_enabled():
             return None, None, *differentiable_gradients(_plain, tensors, loop, graphs, gradient=gradients)
-        arriving = [index for index, gradient in enumerate(gradients) if gradient is not None]
-        output_gradients = list(zip(*(_split(gradients[index], graphs) for index in arriving), strict=True))
+        arriving = {index: gradient for index, gradient in enumerate(gradients) if gradient is not None}
+        output_gradients = list(zip(*(_split(gradient, graphs) for gradient in arriving.values()), strict=True))
         input_gradients: list[tuple[Tensor | None, ...]] = [()] * len(graphs)
 
         def work(share: int) -> None:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 import rrn
 from rrn.engines.plain import threads_for
-from rrn.errors import InputError, blaming, shorten
+from rrn.errors import InputError, as_input_error, shorten
 from rrn.estimators.objective import GraphObjective, from_json, to_json
 from rrn.estimators.samples import (
     LabelLevel,
@@ -334,7 +334,7 @@ class _Estimator(ABC):
     def load(cls, folder: str | Path, **params: Any) -> Self:
         """What `save` wrote; ``params`` replace arguments of the constructor, such as ``device="cpu"``."""
         path = Path(folder) / FILE
-        with blaming(f"{path}: not an estimator that was saved"):
+        with as_input_error(f"{path}: not an estimator that was saved"):
             about = json.loads(read_bytes(path, MOST_BYTES))
             kind, saved = about["estimator"], {name: from_json(value) for name, value in about["parameters"].items()}
             if kind != cls.__name__:

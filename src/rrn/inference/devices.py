@@ -25,7 +25,7 @@ def find_device(name: str) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"--device {name}: not to be had on this machine ({reason}); try --device auto") from error
+        raise InputError(f"--device {name}: not available on this machine ({reason}); try --device auto") from error
     return device
 
 

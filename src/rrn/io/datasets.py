@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rrn.errors import InputError, blaming, quote
+from rrn.errors import InputError, as_input_error, quote
 from rrn.io.files import check_writable, read_bytes, replacing_file, write_atomically, write_json
 
 SIDECAR = "dataset.json"
@@ -48,7 +48,7 @@ def read_dataset(folder: str | Path, task: str | None = None) -> tuple[dict[str,
         raise InputError(
             f"{folder}: no {SIDECAR} in this folder, so it is not a finished data set; write one with 'rrn data'"
         )
-    with blaming(f"{sidecar}: damaged; write the data set again"):
+    with as_input_error(f"{sidecar}: damaged; write the data set again"):
         about = json.loads(read_bytes(sidecar, SIDECAR_BYTES))
         described = {
             str(name): (entry["shape"], entry["dtype"], entry["sha256"]) for name, entry in about["arrays"].items()
@@ -60,14 +60,14 @@ def read_dataset(folder: str | Path, task: str | None = None) -> tuple[dict[str,
         if not re.fullmatch(r"\w[\w-]{0,100}", name):
             raise InputError(f"{sidecar}: damaged; {quote(name)} is not a valid array name; write the data set again")
         path = folder / f"{name}.npy"
-        with blaming(f"{path}: cannot be read; write the data set again"):
+        with as_input_error(f"{path}: cannot be read; write the data set again"):
             arrays[name] = _read_array(path, shape, dtype)
         if hashlib.sha256(arrays[name].data).hexdigest() != sha256:
             raise InputError(f"{path}: does not match its hash in {SIDECAR}; write the data set again")
     return arrays, about
 
 
-def split_apart(
+def split_dataset(
     keys: np.ndarray, what: str, *, test: int, valid: int, seed: int | None = None
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Split items with keys (n,) into test, valid and train; items with equal keys are related.

@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
-from rrn.errors import InputError, blaming
+from rrn.errors import InputError, as_input_error
 
 try:
     import fcntl
@@ -150,16 +150,16 @@ def read_bytes(path: Path, most: int) -> bytes:
     return content
 
 
-def lines_of(path: str | Path, progress: Callable[[float], None] = lambda share: None) -> Iterator[str]:
+def read_lines(path: str | Path, progress: Callable[[float], None] = lambda share: None) -> Iterator[str]:
     """Iterate over the lines of a plain or gzip file; ``progress`` is called with the share that has been read."""
     path = Path(path)
-    with blaming(f"{path}: cannot be read"), path.open("rb") as raw:
+    with as_input_error(f"{path}: cannot be read"), path.open("rb") as raw:
         size = max(raw.seek(0, io.SEEK_END), 1)
         raw.seek(0)
         packed = raw.peek(2).startswith(b"\x1f\x8b")
         content: Any = gzip.GzipFile(fileobj=raw) if packed else raw
         text, number = io.TextIOWrapper(content, "utf-8-sig", errors="replace"), 0
-        with blaming(f"{path}: a damaged gzip file; download or write it again") if packed else nullcontext():
+        with as_input_error(f"{path}: a damaged gzip file; download or write it again") if packed else nullcontext():
             while line := text.readline(LONGEST_LINE):
                 number += 1
                 if len(line) == LONGEST_LINE or (packed and content.tell() > max(SMALL_FILE, GROWTH * size)):

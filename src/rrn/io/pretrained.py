@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 import rrn
-from rrn.errors import InputError, blaming, needs_extra, quote
+from rrn.errors import InputError, as_input_error, needs_extra, quote
 from rrn.io.files import read_bytes, write_atomically, write_json
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _download(name: str, revision: str | None) -> Path:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise needs_extra(f"{quote(name)}: downloading from the hub", "hub") from error
-    with blaming(f"{quote(name)}: hub download failed"):
+    with as_input_error(f"{quote(name)}: hub download failed"):
         folder = Path(snapshot_download(repository, revision=revision, allow_patterns=[CONFIG, WEIGHTS, CARD]))
     if not (folder / CONFIG).is_file():
         raise InputError(f"{quote(name)}: no {CONFIG} in this repository, so it does not hold saved weights")
@@ -87,7 +87,7 @@ def _download(name: str, revision: str | None) -> Path:
 def read_json_config(folder: Path) -> dict[str, Any]:
     """The content of ``config.json``, a JSON object."""
     path = folder / CONFIG
-    with blaming(f"{path}: not the configuration of saved weights"):
+    with as_input_error(f"{path}: not the configuration of saved weights"):
         config = json.loads(read_bytes(path, CONFIG_BYTES), parse_constant=lambda _: None)
     if not isinstance(config, dict):
         raise InputError(f"{path}: not the configuration of saved weights (expected a JSON object)")
@@ -102,7 +102,7 @@ def build_with_weights(build: Callable[[], Built], folder: Path) -> Built:
     """
     path = folder / WEIGHTS
     with (
-        blaming(f"{folder / CONFIG}: not the settings of a network"),
+        as_input_error(f"{folder / CONFIG}: not the settings of a network"),
         torch.random.fork_rng(devices=[]),  # initial weights are drawn, then replaced
     ):
         try:
@@ -112,7 +112,7 @@ def build_with_weights(build: Callable[[], Built], folder: Path) -> Built:
             with torch.device("meta"):
                 network = build()
     _compare_shapes(network, path)
-    with blaming(f"{folder / WEIGHTS}: not the weights of this network"):
+    with as_input_error(f"{folder / WEIGHTS}: not the weights of this network"):
         network.load_state_dict(read_weights(folder))
     return network.eval()
 
@@ -139,7 +139,7 @@ class _AllocationLimit(TorchFunctionMode):
 def _compare_shapes(network: nn.Module, path: Path) -> None:
     """Compare the shapes in the header of a weight file with those of a network."""
     expected = {name: list(tensor.shape) for name, tensor in network.state_dict().items()}
-    with blaming(f"{path}: not a file of weights"), safetensors.safe_open(path, "pt") as file:
+    with as_input_error(f"{path}: not a file of weights"), safetensors.safe_open(path, "pt") as file:
         found = {_current(name): file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
     wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
     if wrong:
@@ -151,7 +151,7 @@ def _compare_shapes(network: nn.Module, path: Path) -> None:
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """The tensors of a folder by name; all of their numbers are finite."""
-    with blaming(f"{folder / WEIGHTS}: not a file of weights"):
+    with as_input_error(f"{folder / WEIGHTS}: not a file of weights"):
         tensors = {_current(name): tensor for name, tensor in safetensors.torch.load_file(folder / WEIGHTS).items()}
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():

@@ -118,8 +118,8 @@ def _check_targets(outputs: Tensor, targets: Tensor) -> tuple[int, ...]:
         if not isinstance(values, Tensor) or values.is_complex():
             raise InputError(f"{name}: expected a tensor of real numbers, got {type(values).__name__}")
     if not outputs.is_floating_point() or outputs.dim() < 2 or 0 in (outputs.shape[0], outputs.shape[-1]):
-        found = f"{outputs.dtype} {tuple(outputs.shape)}"
-        raise InputError(f"outputs: expected floats of shape (steps, n, classes), got {found}")
+        what = f"{outputs.dtype} {tuple(outputs.shape)}"
+        raise InputError(f"outputs: expected floats of shape (steps, n, classes), got {what}")
     if outputs.device != targets.device:
         raise InputError(f"targets: expected device {outputs.device}, as the outputs are, got {targets.device}")
     shape, found = tuple(outputs.shape[1:-1]), tuple(targets.shape)

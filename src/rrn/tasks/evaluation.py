@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from rrn.errors import InputError, counted, quote
+from rrn.errors import InputError, plural, quote
 from rrn.io.machine import machine
 from rrn.tasks.accuracy import LOSE_ANSWERS
 from rrn.training.presets import Count, Preset
@@ -102,7 +102,7 @@ def loses_answers(preset: Preset, source: str, shipped: Collection[str]) -> bool
 def steps_table(heading: str, rows: dict[str, dict[str, float]], counts: dict[str, int] | None = None) -> Table:
     """Accuracy at each step (columns) by group (rows); ``counts`` is the size of each group."""
     steps = list(next(iter(rows.values())))
-    columns = [heading, *(["n"] if counts else []), *(counted(int(t), "step") for t in steps)]
+    columns = [heading, *(["n"] if counts else []), *(plural(int(t), "step") for t in steps)]
     table = Table(*columns, title=f"right at the step, by {heading}", box=None, header_style="bold")
     for name, figures in rows.items():
         table.add_row(name, *([f"{counts[name]:,}"] if counts else []), *(f"{figures[t]:.1%}" for t in steps))
@@ -111,7 +111,7 @@ def steps_table(heading: str, rows: dict[str, dict[str, float]], counts: dict[st
 
 def summary(result: dict[str, Any], group: str) -> str:
     """The accuracy at and within the last step, as a sentence."""
-    last, questions = str(result["steps"]), counted(result["n"], "question")
+    last, questions = str(result["steps"]), plural(result["n"], "question")
     within = result["accuracy_within_step"][last]
     return f"{group}: {result['accuracy']:.2%} of {questions} at step {last}, {within:.2%} within {last}"
 

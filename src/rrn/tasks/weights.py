@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from rrn.errors import InputError, blaming, quote, shorten
+from rrn.errors import InputError, as_input_error, quote, shorten
 from rrn.io.pretrained import CONFIG, build_with_weights, find_weights, load_network, read_json_config
 from rrn.network import RRN
 from rrn.tasks import TASKS, build_network, folder
@@ -61,7 +61,7 @@ def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:
     """The preset of saved weights and the content of their ``config.json``."""
     source = find_weights(name)
     path, config = source / CONFIG, read_json_config(source)
-    with blaming(f"{path}: not the configuration of saved weights"):
+    with as_input_error(f"{path}: not the configuration of saved weights"):
         task, values = str(config["task"]), with_new_names(dict(config["preset"]))
         config |= {"parameters": int(config["parameters"]), "trained": dict(config["trained"])}
     if task not in TASKS:
@@ -79,7 +79,7 @@ def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:
         listed = shorten(", ".join(unknown))
         raise InputError(f"{path}: unknown settings {listed}; the weights are of another version of rrn")
     preset = cls(**checked(cls, values, lambda name: f"{path}: {name}"))
-    with blaming(str(path)):
+    with as_input_error(str(path)):
         stage_presets(preset)  # checks the settings of stages
     return preset, config
 

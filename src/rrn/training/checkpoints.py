@@ -16,7 +16,7 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
-from rrn.errors import InputError, blaming
+from rrn.errors import InputError, as_input_error
 from rrn.io.files import write_atomically
 
 MOST = 2
@@ -71,7 +71,7 @@ def find_checkpoint(folder: Path) -> Path | None:
 
 def read_checkpoint(path: Path) -> Loaded:
     """Tensors and facts."""
-    with blaming(f"{path.name} is damaged"):
+    with as_input_error(f"{path.name} is damaged"):
         content = path.read_bytes()
         if _checksum(content) != path.stem.rsplit("-", 1)[1]:
             raise InputError(f"{path.name} is damaged (its checksum differs)")

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from rrn._compat import torch_api
-from rrn.errors import Failure, InputError, NotFiniteError, blaming
+from rrn.errors import Failure, InputError, NotFiniteError, as_input_error
 from rrn.io.files import locked, write_json
 from rrn.training.checkpoints import find_checkpoint, read_checkpoint, save_checkpoint
 from rrn.training.processes import Processes
@@ -342,7 +342,9 @@ class Loop:
         if path is None:
             return False
         tensors, facts = read_checkpoint(path)
-        with blaming(f"{path}: of another version of rrn, so the run cannot resume; give another {self.folder_flag}"):
+        with as_input_error(
+            f"{path}: of another version of rrn, so the run cannot resume; give another {self.folder_flag}"
+        ):
             self.network.load_state_dict(part_of(tensors, "network."))
             if self.average is not None:
                 self.average.network.load_state_dict(part_of(tensors, "average."))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 
-from rrn.errors import InputError, counted, needs_extra
+from rrn.errors import InputError, needs_extra, plural
 from rrn.io.files import locked, replacing_folder, write_atomically
 from rrn.io.machine import machine
 from rrn.io.pretrained import CURVES, find_weights, read_weights, save_pretrained, settings, write_description
@@ -125,7 +125,7 @@ def train_stages(
     for each in presets:
         check_divisible(each, devices)
     if stage is not None and stage > len(presets):
-        raise InputError(f"--stage {stage}: {preset.name} has {counted(len(presets), 'stage')}")
+        raise InputError(f"--stage {stage}: {preset.name} has {plural(len(presets), 'stage')}")
     processes = Processes(accelerator, devices, precision)
     for each in presets:
         check_divisible(each, processes.world)

@@ -21,7 +21,7 @@ from rrn.tasks.babi.unanswerable import (
     without_answer,
 )
 from rrn.tasks.babi.vocabulary import ANSWERS, NO_ANSWER, UNKNOWN_ID, WORDS, answer_id, unknown_words
-from rrn.tasks.babi.worlds import DROP, GET, GIVE, MOVE, NOBODY, CarryingWorld, Setting
+from rrn.tasks.babi.worlds import DROP, GET, GIVE, MOVE, NO_PERSON, CarryingWorld, Setting
 
 BY_FORM = (
     (r"(How many objects|What) is (\w+) carrying\?", None),
@@ -92,16 +92,16 @@ def test_meetings_determine_places() -> None:
     """John, Mary, Sandra and Daniel; the kitchen is place 0 and the garden 3; apple, football and milk."""
     world = CarryingWorld(Setting(("John", "Mary", "Sandra", "Daniel"), kinds=4), Random(0).random)
     assert whereabouts_unknown(world) == ([0, 1, 2, 3], [0, 1, 2])
-    world.events = [(GET, 0, 0, NOBODY)]
+    world.events = [(GET, 0, 0, NO_PERSON)]
     assert whereabouts_unknown(world) == ([0, 1, 2, 3], [0, 1, 2])
-    world.events += [(GIVE, 0, 0, 1), (MOVE, 1, 3, NOBODY)]
+    world.events += [(GIVE, 0, 0, 1), (MOVE, 1, 3, NO_PERSON)]
     assert whereabouts_unknown(world) == ([0, 2, 3], [1, 2]), "Mary took the apple to the garden; John stayed"
-    world.events += [(DROP, 1, 0, NOBODY), (GET, 2, 0, NOBODY)]
+    world.events += [(DROP, 1, 0, NO_PERSON), (GET, 2, 0, NO_PERSON)]
     assert whereabouts_unknown(world) == ([0, 3], [1, 2]), "Sandra took it where Mary left it"
-    world.events += [(GET, 0, 1, NOBODY), (DROP, 0, 1, NOBODY), (GET, 3, 1, NOBODY), (MOVE, 3, 0, NOBODY)]
+    world.events += [(GET, 0, 1, NO_PERSON), (DROP, 0, 1, NO_PERSON), (GET, 3, 1, NO_PERSON), (MOVE, 3, 0, NO_PERSON)]
     assert whereabouts_unknown(world) == ([0], [2])
     before = CarryingWorld(world.setting, Random(0).random)
-    before.events = [(GET, 0, 1, NOBODY), (DROP, 0, 1, NOBODY), (MOVE, 3, 0, NOBODY), (GET, 3, 1, NOBODY)]
+    before.events = [(GET, 0, 1, NO_PERSON), (DROP, 0, 1, NO_PERSON), (MOVE, 3, 0, NO_PERSON), (GET, 3, 1, NO_PERSON)]
     assert whereabouts_unknown(before) == ([1, 2], [0, 2]), "Daniel found the football in the kitchen, so John is there"
 
 

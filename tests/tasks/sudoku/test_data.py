@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rrn.errors import InputError
-from rrn.io.datasets import split_apart
+from rrn.io.datasets import split_dataset
 from rrn.tasks.sudoku import data
 from rrn.tasks.sudoku.data import (
     add_givens,
@@ -58,7 +58,7 @@ def test_relatives_stay_on_one_side(some: Some, draw: object) -> None:
     solutions[related] = draw(3, np.random.default_rng(0)).apply(solutions[[2, 3, 12]])  # type: ignore[operator]
     solutions[1] = solutions[0]
     solutions[41] = solutions[40]
-    rows, relatives = split_apart(fingerprints(solutions), "puzzles", test=10, valid=5)
+    rows, relatives = split_dataset(fingerprints(solutions), "puzzles", test=10, valid=5)
     assert relatives.tolist() == related
     assert rows["test"].tolist() == list(range(10))
     assert rows["valid"].tolist() == [10, 12, 13, 14, 15]

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from rrn.cli import parse, print_json
 from rrn.cli.ask import AskOptions, steps_as_json, steps_table
-from rrn.errors import counted
+from rrn.errors import plural
 from rrn.training.presets import Seed
 
 EXAMPLE = (
@@ -49,6 +49,6 @@ def main(arguments: list[str]) -> int:
     console.print(story.strip(), markup=False)
     console.print(steps_table(best, f"{name} is", truth))
     verdict = "which is right" if correct else f"which is wrong: the facts make it {truth}"
-    far = counted(int(asked.questions.length[0]), "difference")
+    far = plural(int(asked.questions.length[0]), "difference")
     console.print(f"\n{name} is [bold]{result.answers}[/bold], {verdict} ({far} away from the age given).")
     return 0

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from rrn.cli import parse, report
-from rrn.errors import counted
+from rrn.errors import plural
 from rrn.training.presets import Count, Json, Seed
 
 
@@ -27,5 +27,5 @@ def main(arguments: list[str]) -> int:
 
     write_questions(options.out, options.count, options.seed, options.split)
     fields = {"task": "ages", "split": options.split, "count": options.count, "seed": options.seed}
-    message = f"{counted(options.count, 'question')} written to {options.out}"
+    message = f"{plural(options.count, 'question')} written to {options.out}"
     return report(message, {"out": str(options.out), **fields}, options.json)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from rrn.cli import parse, progress_bars, report
-from rrn.errors import counted
+from rrn.errors import plural
 from rrn.training.presets import Json, Range, Seed
 
 Questions = Annotated[int, Range(least=0, most=10**9)]
@@ -34,5 +34,5 @@ def main(arguments: list[str]) -> int:
 
     with progress_bars() as progress:
         written = write_babi(options.out, counts, options.seed, partial(progress, "writing"))
-    message = f"{counted(20 * sum(counts.values()), 'question')} written to {options.out}"
+    message = f"{plural(20 * sum(counts.values()), 'question')} written to {options.out}"
     return report(message, {"out": str(options.out), **written}, options.json)

@@ -11,7 +11,7 @@ from rrn.tasks.babi.worlds import (
     GIVERS,
     IS_IN,
     MOVE,
-    NOBODY,
+    NO_PERSON,
     PLACES,
     THINGS,
     TRIES,
@@ -36,7 +36,7 @@ def ask_where_thing_is(world: CarryingWorld) -> Question | None:
         kind, _, thing, _ = world.events[index]
         if kind == MOVE:
             continue
-        if world.holder[thing] == NOBODY:
+        if world.holder[thing] == NO_PERSON:
             move = world.move_before_drop[thing]
         else:
             carried = world.carried_moves[thing]

@@ -9,7 +9,7 @@ import numpy as np
 from rich.table import Table
 from torch import Tensor, nn
 
-from rrn.errors import InputError, counted
+from rrn.errors import InputError, plural
 from rrn.tasks.answers import answer_logits
 from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
 from rrn.tasks.babi.presets import BabiPreset, MemN2NPreset, PaperPreset, RolesPreset
@@ -134,8 +134,8 @@ def evaluate(network: nn.Module, preset: BabiPreset, options: EvaluateOptions, p
         result["limits"] = measure_limits(network, steps[-1], max_facts, each, progress)
     if options.beside:
         result["beside"] = {_label(weights): _measure_weights(weights, questions) for weights in options.beside}
-        alike = [other for other in result["beside"].values() if _network(other["preset"]) == _network(preset)]
-        runs = [result, *alike]
+        same_network = [other for other in result["beside"].values() if _network(other["preset"]) == _network(preset)]
+        runs = [result, *same_network]
         result["over_seeds"] = {
             "runs": len(runs),
             "mean_error": float(np.mean([run["mean_error"] for run in runs])),
@@ -209,7 +209,7 @@ def _network(preset: BabiPreset) -> BabiPreset:
 def tables(result: dict[str, Any]) -> list[Any]:
     by_task = result["error_by_task_and_steps"]
     steps = list(result["mean_error_by_steps"])
-    columns = [counted(int(t), "step") for t in steps]
+    columns = [plural(int(t), "step") for t in steps]
     table = Table("task", "", "n", *columns, box=None, header_style="bold")
     for task, errors in by_task.items():
         style = "red" if int(task) in result["failed_tasks"] else ""

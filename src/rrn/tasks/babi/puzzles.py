@@ -130,10 +130,10 @@ def basic_induction(rng: Random) -> Story:
                 facts.append(IS_COLOUR[person][colour][0])
         asked = next(person for person in range(5) if person not in colours)
         kind, asked_fact = species[asked]
-        alike = [person for person in range(5) if person != asked and species[person][0] == kind]
-        if len(alike) in (1, 3, 4):
+        same_species = [person for person in range(5) if person != asked and species[person][0] == kind]
+        if len(same_species) in (1, 3, 4):
             break
-    latest = max(alike, key=lambda person: species[person][1])
+    latest = max(same_species, key=lambda person: species[person][1])
     colour, colour_fact = colours[latest]
     support = (asked_fact, species[latest][1], colour_fact)
     return Story(16, facts, [Question(WHAT_COLOUR[asked], COLOURS[colour], support, 9)])

@@ -5,7 +5,7 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from rrn.errors import InputError, blaming, quote, shorten
+from rrn.errors import InputError, as_input_error, quote, shorten
 from rrn.io.files import read_bytes
 from rrn.tasks.babi.stories import TASKS, Question, Story
 
@@ -130,10 +130,10 @@ def read_babi(
         files = choose_folder(group_by_folder(names, split, source), source, split, variant)
         texts = {}
         for task, name in select_tasks(files, tasks, source, split).items():
-            with blaming(f"{source / name}: cannot be read"):
+            with as_input_error(f"{source / name}: cannot be read"):
                 texts[task] = (str(source / name), read_bytes(source / name, MEMBER_BYTES))
     elif source.is_file():
-        with blaming(f"{source}: not a readable tar archive"), tarfile.open(source) as archive:
+        with as_input_error(f"{source}: not a readable tar archive"), tarfile.open(source) as archive:
             members = _members(archive, source)
             files = choose_folder(group_by_folder(members, split, source), source, split, variant)
             chosen = select_tasks(files, tasks, source, split)

@@ -23,7 +23,7 @@ from rrn.tasks.babi.worlds import (
     GIVERS,
     IS_IN,
     MOVE,
-    NOBODY,
+    NO_PERSON,
     PLACES,
     THINGS,
     TOWN_PLACES,
@@ -382,7 +382,7 @@ def whereabouts_unknown(world: CarryingWorld) -> tuple[list[int], list[int]]:
 
     at = [len(PLACES) + actor for actor in range(actors)]
     lies = [len(PLACES) + actors + thing for thing in range(things)]
-    holder = [NOBODY] * things
+    holder = [NO_PERSON] * things
     for kind, actor, target, recipient in world.events:
         if kind == MOVE:
             at[actor] = target
@@ -393,7 +393,7 @@ def whereabouts_unknown(world: CarryingWorld) -> tuple[list[int], list[int]]:
         elif kind != DROP:
             meet(at[actor], lies[target])
         lies[target] = at[actor]
-        holder[target] = recipient if kind == GIVE else NOBODY if kind == DROP else actor
+        holder[target] = recipient if kind == GIVE else NO_PERSON if kind == DROP else actor
     return (
         [actor for actor in range(actors) if find(at[actor]) >= len(PLACES)],
         [thing for thing in range(things) if find(lies[thing]) >= len(PLACES)],

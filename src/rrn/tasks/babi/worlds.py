@@ -37,7 +37,7 @@ TRIES = 100
 
 THERE_AFTER_DROP = 0.2
 MOVE, GET, DROP, GIVE = range(4)
-NOBODY = -1
+NO_PERSON = -1
 UNKNOWN = -1
 
 
@@ -117,10 +117,10 @@ class CarryingWorld:
         self.random = random
         self.facts: list[str] = []
         self.events: list[tuple[int, int, int, int]] = []
-        """One per fact: action type, actor, place or thing, recipient (or `NOBODY`)."""
+        """One per fact: action type, actor, place or thing, recipient (or `NO_PERSON`)."""
         self.place = [int(random() * len(PLACES)) for _ in setting.actors]
         self.thing_place = [int(random() * len(PLACES)) for _ in THINGS]
-        self.holder = [NOBODY] * len(THINGS)
+        self.holder = [NO_PERSON] * len(THINGS)
         self.last_move = [UNKNOWN] * len(setting.actors)
         self.last_handling = [UNKNOWN] * len(THINGS)
         """Latest get, drop or give of each thing."""
@@ -140,7 +140,7 @@ class CarryingWorld:
         while True:
             kind = int(random() * setting.kinds)
             actor = int(random() * 4)
-            recipient = NOBODY
+            recipient = NO_PERSON
             if kind == MOVE:
                 target = int(random() * 6)
                 if target == self.place[actor]:
@@ -153,7 +153,7 @@ class CarryingWorld:
                 sentences = setting.moves[actor][target]
             elif kind == GET:
                 here = self.place[actor]
-                things = [t for t in (0, 1, 2) if holder[t] == NOBODY and self.thing_place[t] == here]
+                things = [t for t in (0, 1, 2) if holder[t] == NO_PERSON and self.thing_place[t] == here]
                 if not things:
                     continue
                 target = things[0] if len(things) == 1 else pick(random, things)
@@ -168,7 +168,7 @@ class CarryingWorld:
                 if not things:
                     continue
                 target = things[0] if len(things) == 1 else pick(random, things)
-                holder[target] = NOBODY
+                holder[target] = NO_PERSON
                 self.thing_place[target] = self.place[actor]
                 self.move_before_drop[target] = self.last_move[actor]
                 self.last_handling[target] = index
@@ -192,7 +192,7 @@ class CarryingWorld:
     def possible_give(self) -> tuple[int, int, int] | None:
         """Giver, thing and recipient of the first possible give."""
         for thing, giver in enumerate(self.holder):
-            if giver != NOBODY:
+            if giver != NO_PERSON:
                 for recipient, place in enumerate(self.place):
                     if recipient != giver and place == self.place[giver]:
                         return giver, thing, recipient

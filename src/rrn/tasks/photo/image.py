@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rrn.errors import InputError, blaming, needs_extra
+from rrn.errors import InputError, as_input_error, needs_extra
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".heic", ".pdf")
 """Names of files that `rrn solve` takes for photos; the last two get a sentence that says what to do."""
@@ -25,7 +25,7 @@ def read_image(source: str | Path | bytes, name: str = "the photo") -> np.ndarra
     """The gray pixels of an image file, uint8 (rows, columns), upright as the camera held it."""
     if not isinstance(source, bytes):
         name, path = str(source), Path(source)
-        with blaming(f"{name}: cannot be read"):
+        with as_input_error(f"{name}: cannot be read"):
             if path.stat().st_size > MOST_BYTES:
                 raise InputError(f"{name}: exceeds the size limit of {MOST_BYTES:,} bytes")
             source = path.read_bytes()
@@ -45,7 +45,7 @@ def _decode(content: bytes, name: str) -> np.ndarray:
     except ImportError as error:
         raise needs_extra(f"{name}: reading photos", "vision") from error
     damaged = f"{name}: not a readable picture (PNG, JPEG, WebP, BMP, GIF or TIFF), or damaged"
-    with warnings.catch_warnings(), blaming(damaged):
+    with warnings.catch_warnings(), as_input_error(damaged):
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         try:
             file = Image.open(io.BytesIO(content), formats=_FORMATS)

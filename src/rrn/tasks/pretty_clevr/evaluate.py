@@ -7,7 +7,7 @@ import numpy as np
 from rich.table import Table
 from torch import nn
 
-from rrn.errors import InputError, counted
+from rrn.errors import InputError, plural
 from rrn.tasks.evaluation import (
     MEANING,
     EvaluateOptions,
@@ -86,7 +86,7 @@ def tables(result: dict[str, Any]) -> list[Any]:
     others = result["beside"]
     if not others:
         return [own, overall.rstrip()]
-    headings = [f"{name}, {counted(other['steps'], 'step')}" for name, other in others.items()]
+    headings = [f"{name}, {plural(other['steps'], 'step')}" for name, other in others.items()]
     beside = Table("jumps", *headings, "random", box=None, header_style="bold")
     for jumps in by_jumps:
         figures = [other["accuracy_by_jumps"][jumps] for other in others.values()]

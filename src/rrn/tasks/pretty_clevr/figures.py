@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrn.errors import InputError, counted
+from rrn.errors import InputError, plural
 from rrn.io.files import write_atomically
 from rrn.tasks.pretty_clevr.data import COLOURS, OBJECT_RADIUS, SHAPES, Scene, Scenes, describe_question
 
@@ -161,7 +161,7 @@ def draw_result(result: dict[str, Any], path: str | Path) -> None:
     for axes, (name, shown) in zip(all_axes[0], panels.items(), strict=True):
         by_jumps = shown["accuracy_by_jumps_and_steps"]
         jumps = [int(n) for n in by_jumps]
-        plot_lines(axes, transpose(by_jumps, lambda t: counted(int(t), "step")))
+        plot_lines(axes, transpose(by_jumps, lambda t: plural(int(t), "step")))
         for baseline, label, dashes in (("pretty-clevr-rn", "RN", "--"), ("pretty-clevr-mlp", "MLP", "-.")):
             if baseline in beside and baseline != name:
                 heights = [beside[baseline]["accuracy_by_jumps"][str(n)] for n in jumps]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrn.errors import InputError, blaming
+from rrn.errors import InputError, as_input_error
 from rrn.io import datasets
 from rrn.tasks.parallel import make_in_jobs
 from rrn.tasks.sudoku.exact import GENERATOR_VERSION, generate, generate_hard
@@ -43,11 +43,11 @@ def read_pools(
 
     With a ``split_seed`` the pool is shuffled first. No part has a relative of a puzzle of another part. Two puzzles
     are relatives if a symmetry of Sudoku maps the solution of one onto the solution of the other. This includes equal
-    puzzles and different puzzles of one grid. See `rrn.io.datasets.split_apart`.
+    puzzles and different puzzles of one grid. See `rrn.io.datasets.split_dataset`.
     """
     pool = read_puzzles(pool_file, prove="all", skip_bad=skip_bad, processes=processes, progress=progress)
     grids, what = fingerprints(pool.solutions), f"{pool_file}: {len(pool.solutions)} puzzles"
-    rows, relatives = datasets.split_apart(grids, what, test=test, valid=valid, seed=split_seed)
+    rows, relatives = datasets.split_dataset(grids, what, test=test, valid=valid, seed=split_seed)
     sets = {name: PuzzleSet(pool.puzzles[part], pool.solutions[part]) for name, part in rows.items()}
     about = {
         "file": Path(pool_file).name,
@@ -168,7 +168,7 @@ def write_paper_sets(
 def read_sets(folder: str | Path) -> tuple[dict[str, PuzzleSet], dict[str, Any]]:
     """The sets of a folder that `write_generated` or `write_paper_sets` wrote, by name, and its sidecar."""
     arrays, about = datasets.read_dataset(folder, "sudoku")
-    with blaming(f"{folder}: damaged; write the data set again"):
+    with as_input_error(f"{folder}: damaged; write the data set again"):
         names = list(about["counts"])
     grids = partial(datasets.expected_array, arrays, source=folder, dtype=np.uint8, shape=(CELLS,), least=0, most=9)
     return {name: PuzzleSet(grids(f"{name}_puzzles"), grids(f"{name}_solutions")) for name in names}, about

@@ -14,7 +14,7 @@ import torch
 from rich.table import Table
 from torch import nn
 
-from rrn.errors import InputError, counted
+from rrn.errors import InputError, plural
 from rrn.tasks.evaluation import MEANING, EvaluateOptions, at_and_within, by_attempts, in_parts, step_list
 from rrn.tasks.sudoku.data import read_sets
 from rrn.tasks.sudoku.exact import generate
@@ -143,7 +143,7 @@ def tables(result: dict[str, Any]) -> list[Any]:
     table.add_row("solved within", f"{result['n']:,}", *[f"{result['accuracy'][t]:.1%}" for t in steps], style="bold")
     lines: list[Any] = [table, f"\ncells right: {result['cell_accuracy']:.2%}"]
     if "attempts" in result:
-        lines.append(f"within {counted(result['attempts'], 'attempt')}: {result['accuracy_attempts']:.2%}")
+        lines.append(f"within {plural(result['attempts'], 'attempt')}: {result['accuracy_attempts']:.2%}")
     if "accuracy_at_step" in result:
         table.add_row("right at", f"{result['n']:,}", *[f"{result['accuracy_at_step'][t]:.1%}" for t in steps])
         lines.append("Last row: grids that are right at that step, without stopping.")

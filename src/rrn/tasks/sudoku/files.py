@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from rrn.errors import InputError
-from rrn.io.files import lines_of
+from rrn.io.files import read_lines
 from rrn.tasks.parallel import apply_in_jobs
 from rrn.tasks.sudoku.exact import solve_exactly
 from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, describe_clash, line_to_grid, solves
@@ -55,7 +55,7 @@ def read_puzzles(
     always checked. ``prove``: the puzzles for which the exact solver also checks that there is exactly one solution,
     and fills it in. Bad puzzles are an `InputError`, or skipped and listed with ``skip_bad``.
     """
-    scanned = _scan(lines_of(path) if text is None else text.split("\n"), limit)
+    scanned = _scan(read_lines(path) if text is None else text.split("\n"), limit)
     entries, bad = [entry for entry in scanned if not entry.wrong], [entry for entry in scanned if entry.wrong]
     puzzles = line_to_grid("".join(entry.puzzle for entry in entries)).reshape(-1, CELLS)
     solutions = line_to_grid("".join(entry.solution or "0" * CELLS for entry in entries)).reshape(-1, CELLS)

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Iterator
 from math import isqrt
 from typing import Any, NamedTuple
 
-from rrn.errors import counted
+from rrn.errors import plural
 from rrn.tasks.sudoku.grid import BOXES, SYMBOLS
 
 EMPTY = "0._*?xX·•∙⋅．＊？"
@@ -306,7 +306,7 @@ class _Grid:
         if uneven is not None:
             wrong = f"row {uneven} of the grid has {len(rows[uneven - 1].cells)} cells, not {width}"
         elif len(rows) != width:
-            wrong = f"a grid of {counted(len(rows), 'row')}, not {width}"
+            wrong = f"a grid of {plural(len(rows), 'row')}, not {width}"
         else:
             return _checked(rows[0].line, "".join(row.cells for row in rows), "", self.sizes)
         return Entry(rows[0].line, "", wrong=wrong)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from rrn.errors import InputError, blaming
+from rrn.errors import InputError, as_input_error
 from rrn.tasks.visual_sudoku.strokes import draw_digits
 
 SIZE = 28
@@ -72,7 +72,7 @@ def read_digits(path: str | Path | None) -> Digits:
     if path.stat().st_size > MOST_BYTES:
         raise InputError(f"{path}: exceeds the size limit of {MOST_BYTES:,} bytes")
     damaged = f"{path}: not a file of digits (.npz with images uint8 (n, 28, 28) and labels (n,))"
-    with blaming(damaged), np.load(path, allow_pickle=False) as file:
+    with as_input_error(damaged), np.load(path, allow_pickle=False) as file:
         images, labels = np.asarray(file["images"]), np.asarray(file["labels"])
     if images.dtype != np.uint8 or images.shape[1:] != (SIZE, SIZE) or labels.shape != images.shape[:1]:
         raise InputError(

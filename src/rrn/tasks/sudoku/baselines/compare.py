@@ -13,7 +13,7 @@ import numpy as np
 from rich.table import Table
 from torch import nn
 
-from rrn.errors import InputError, counted
+from rrn.errors import InputError, plural
 from rrn.tasks.sudoku.baselines.belief_propagation import BeliefPropagation, ModifiedBeliefPropagation
 from rrn.tasks.sudoku.data import add_givens
 from rrn.tasks.sudoku.exact import generate
@@ -143,7 +143,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
         axes.barh(positions + offset, shares, 0.38, color=colour, label=label)
         for position, share in zip(positions, shares, strict=True):
             axes.text(share + 0.8, position + offset, f"{share:.1f}", va="center", fontsize=8)
-    labels = [f"{row['title']}\n{_span(row['givens'])} givens, {counted(row['steps'], 'step')}" for row in rows]
+    labels = [f"{row['title']}\n{_span(row['givens'])} givens, {plural(row['steps'], 'step')}" for row in rows]
     axes.set_yticks(positions, labels, fontsize=8)
     axes.set(xlabel=f"% solved of {result['n']:,} Sudokus", xlim=(0, 108))
     axes.grid(False, axis="y")
