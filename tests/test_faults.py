@@ -9,10 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from benchmarks import comparisons, declared
 from benchmarks.kills import differences
 from benchmarks.mutants import LOADERS
 from safetensors.torch import load_file, save_file
 
+from rrn.engines import threads
 from rrn.training.checkpoints import list_checkpoints, load_checkpoint, save_checkpoint
 
 ROOT = Path(__file__).parent.parent
@@ -95,3 +98,19 @@ def test_published_results_have_no_loss() -> None:
     assert all(row["trials"] >= 1000 for row in parts["mutants"].values())
     assert {f"mutants, {name}" for name in LOADERS} <= set(parts["mutants"]), "a reader was not tested"
     assert sum(row["trials"] for row in parts["requests"].values()) >= 10_000
+
+
+@pytest.mark.parametrize("name", comparisons.ATTACKS)
+def test_engines_do_what_plain_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "CHUNK_FLOATS", 8)
+    before = torch.get_num_threads()
+    try:
+        assert [found for number in range(6) if (found := comparisons.one(name, number, seed=1))] == []
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_answers_of_declared_problems_keep_the_rules() -> None:
+    counts, losses = declared.attack(40, seed=1)
+    assert losses == []
+    assert counts["solved"] > 5
