@@ -35,36 +35,78 @@ def queens(size: int) -> Constraints:
 def test_groups_by_hand() -> None:
     constraints = Constraints("abcd", exactly={"pair": ["ab", "cd"]}, at_most={"middle": ["bc"]})
     assert constraints.group_types == ("pair", "middle")
-    assert constraints.member_of.tolist() == [[0, 1], [0, 0], [1, 0], [1, 2]]  # a and d are in no group of "middle"
-    assert constraints.counts == (2, 3)
-    assert constraints.needed.tolist() == [True, True, False, False, False]
-    assert repr(constraints) == "Constraints(4 candidates; exactly one: pair (2); at most one: middle (3))"
+    assert constraints.member_of.tolist() == [[0, -1], [0, 0], [1, 0], [1, -1]]  # a and d are in no group of "middle"
+    assert constraints.counts == (2, 1)
+    assert constraints.layout.lower.tolist() == [1, 1, 0]
+    assert constraints.layout.upper.tolist() == [1, 1, 1]
+    assert repr(constraints) == "Constraints(4 candidates; exactly one: pair (2); at most one: middle (1))"
 
 
-def test_overlapping_groups_become_further_types_and_are_checked() -> None:
+def test_overlapping_groups_share_a_type_and_are_checked() -> None:
     triangle = Constraints(3, exactly={"edge": [[0, 1], [1, 2], [2, 0]]})
-    assert triangle.group_types == ("edge", "edge #2", "edge #3")
+    assert triangle.group_types == ("edge",)
+    assert triangle.member_of.tolist() == [[0, 2], [0, 1], [1, 2]]
     assert not triangle.decides
     assert len(triangle.violations([0])) == 1
     assert len(triangle.violations([0, 1])) == 1
     path = Constraints(3, exactly={"edge": [[0, 1], [1, 2]]})
-    assert path.group_types == ("edge", "edge #2")
-    member_of, counts = path.for_network(triangle.group_types)
-    assert member_of[:, 2].tolist() == [0, 1, 2], "an unused type has groups of single candidates"
-    assert counts[2] == 3
-    with pytest.raises(InputError, match="the network has edge, edge #2; the problem has edge, edge #2, edge #3"):
-        triangle.for_network(path.group_types)
+    assert path.member_of.tolist() == [[0, -1], [0, 1], [1, -1]]
+    assert path.violations([1]) == []
+    values = torch.tensor([[1.0], [10.0], [100.0]])
+    assert path.graph().sums(values).tolist() == [[11.0], [121.0], [110.0]], "summed over the groups of a candidate"
+    with pytest.raises(InputError, match="the network has corner; the problem has edge"):
+        triangle.for_network(("corner",))
 
 
-@pytest.mark.parametrize("name", ["edge #2", "edge #13"])
-def test_declared_types_must_not_be_named_like_types_of_overlapping_groups(name: str) -> None:
-    """Otherwise the rules of two types could be taken for each other."""
-    overlapping = [[0, 1], [1, 2], [2, 0]]
-    for types in ({"exactly": {"edge": overlapping, name: [[0, 1, 2]]}}, {"at_most": {name: overlapping}}):
-        with pytest.raises(InputError, match=f"{name}.*must not end in a number sign and a number"):
-            Constraints(3, **types)
-    assert Constraints(3, {"edge": overlapping, "edge 2": [[0, 1, 2]]}).group_types[-1] == "edge 2"
-    assert Constraints(3, {"#2 edge": [[0, 1, 2]]}).group_types == ("#2 edge",)
+def test_k_is_declared_per_type_and_per_group() -> None:
+    """Four guests at two tables of one and three seats, two of them hosts; every table has at least one host."""
+    guests, seats = "abcd", {"small": 1, "large": 3}
+    tables = Constraints(
+        itertools.product(guests, seats),
+        exactly={"guest": lambda c: c[0]},
+        at_most={"table": lambda c: c[1]},
+        at_least={"host": lambda c: c[1] if c[0] in "ab" else None},
+        k={"table": seats},
+    )
+    assert repr(tables) == (
+        "Constraints(8 candidates; exactly one: guest (4); at most k: table (2); at least one: host (2))"
+    )
+    assert tables.counted_types == ("table",)
+    assert tables.problem().count_solutions(limit=100) == count_by_enumeration(tables) == 2
+    assert tables.problem(given=[("a", "small")]).open.tolist() == [False, False, False, True] + [False, True] * 2
+    assert tables.violations([("a", "large"), ("b", "large"), ("c", "large"), ("d", "large")]) == [
+        "table: 4 true instead of at most 3 of ('a', 'large'), ('b', 'large'), ('c', 'large'), ('d', 'large')",
+        "host: 0 true instead of at least one of ('a', 'small'), ('b', 'small')",
+    ]
+    listed = Constraints(5, exactly={"x": [[0, 1, 2], [2, 3, 4]]}, k={"x": [2, 1]})
+    assert listed.problem().count_solutions(limit=100) == count_by_enumeration(listed)
+    for k, message in (({"y": 1}, "k: 'y' is no group type"), ({"x": [1]}, "x: expected one k for each of 2 groups")):
+        with pytest.raises(InputError, match=message):
+            Constraints(5, exactly={"x": [[0, 1, 2], [2, 3, 4]]}, k=k)
+
+
+def test_the_exact_search_counts_k_as_an_enumeration_does() -> None:
+    rng, counts = np.random.default_rng(3), []
+    for _ in range(12):
+        types = {name: [rng.choice(8, 4, replace=False).tolist() for _ in range(2)] for name in "abc"}
+        k = {name: rng.integers(1, 4, 2).tolist() for name in "abc"}
+        constraints = Constraints(8, {"a": types["a"]}, {"b": types["b"]}, {"c": types["c"]}, k)
+        counts.append(constraints.problem().count_solutions(limit=1000))
+        assert counts[-1] == count_by_enumeration(constraints)
+    assert len(set(counts)) > 4
+
+
+def test_an_impossible_problem_is_explained() -> None:
+    board = queens(4).problem(given=[(0, 1)], excluded=[(3, 2)])
+    assert board.count_solutions() == 0
+    clash = board.explain()
+    assert "'(0, 1)' is given" in clash
+    assert 2 <= len(clash) <= 8
+    assert queens(4).problem(given=[(0, 1)]).explain() == []
+    crossed = Constraints(3, {"pair": [[0, 1], [1, 2]]}, {"none": [[1]]}, {"both": [[0, 2]]}, k={"none": 0, "both": 2})
+    assert crossed.problem().explain() == []
+    wrong = Constraints(4, {"pair": [[0, 1]], "other": [[2, 3]]}, {"few": [[0, 1, 2]], "far": [[2]]}, k={"few": 0})
+    assert wrong.problem().explain() == ["pair: exactly one of 0, 1", "few: at most 0 of 0, 1, 2"]
 
 
 def test_givens_close_the_candidates_of_their_groups() -> None:

@@ -56,7 +56,6 @@ BAD = [
     ('"given": ["a"]', '"given": ["a", "b"]', "line 7: given: 'a' and 'b' are in the same group (pair)"),
     ('"excluded": []', '"excluded": ["a"]', "line 8: excluded: 'a' is given as well"),
     ('"excluded": []', '"given": []', "line 8: 'given' is named twice"),
-    ('"middle"', '"pair #2"', "line 6: at_most_one, pair #2: names of group types must not end in"),
     ('["a", "b", "c", 4]', "0", "line 2: candidates: expected 1 to 1,000,000, got 0"),
     ('["a", "b", "c", 4]', "true", "line 2: candidates: expected a list of one or more names"),
 ]
@@ -100,7 +99,6 @@ def test_the_schema_agrees() -> None:
         "also in",
         "same group",
         "'given' is named",
-        "must not end in",
     )
     for before, after, message in BAD:
         if not any(part in message for part in unchecked):

@@ -1,6 +1,7 @@
 """Solvers: their answers are checked, training improves them, and they are saved and loaded."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,9 @@ import torch
 from tests.constraints.test_declare import queens, squares
 
 from rrn.constraints import Constraints, Problem, Solver
-from rrn.constraints.solve import as_batch
 from rrn.constraints.training import TrainingBatch, _loss, _right
 from rrn.errors import InputError
-from rrn.inference.candidates import CandidateBatch, CandidateNetwork, make_network
+from rrn.inference.candidates import CandidateBatch, make_network
 from rrn.inference.result import Result, Status
 from rrn.inference.search import FIRST_SPLIT
 from rrn.tasks import find_preset
@@ -25,12 +25,14 @@ from rrn.tasks.sudoku.model import build
 from rrn.tasks.sudoku.predict import solve
 
 
-def candidate_batch(problems: list[Problem], decides: bool = True) -> CandidateBatch:
+def candidate_batch(problems: list[Problem]) -> CandidateBatch:
     """Problems with an untrained network."""
     types = problems[0].constraints.group_types
-    batch, _ = as_batch(problems, types)
-    network, layouts = CandidateNetwork(make_network(len(types)), len(types)), [p.constraints.layout for p in problems]
-    return CandidateBatch(network, batch, layouts, batch["true"], decides=decides)
+    return untrained(types).batch_of(problems, search=False)
+
+
+def untrained(types: Sequence[str]) -> Solver:
+    return Solver(make_network(len(types)), types)
 
 
 def test_rules_of_a_batch_are_checked_as_those_of_each_problem() -> None:
@@ -61,20 +63,20 @@ def test_the_largest_logit_of_each_group_is_chosen() -> None:
     assert chosen[0, 0].tolist() == [True, False, False, True, False]
     assert chosen[0, 1].tolist() == [False, False, True, True, False]
     assert batch.keeps_rules(chosen, torch.arange(2)).tolist() == [[False, True]]
-    loose = candidate_batch([Constraints(3, at_most={"b": [[0, 1]]}).problem()], decides=False)
+    loose = candidate_batch([Constraints(3, at_most={"b": [[0, 1]]}).problem()])
     assert loose.choose(torch.tensor([[[1.0, -1, 0.5]]]), torch.arange(1)).tolist() == [[[True, False, True]]]
 
 
 def test_the_loss_equals_the_cross_entropy_of_each_group() -> None:
     constraints = Constraints(5, exactly={"a": [[0, 1, 2], [3, 4]]})
-    batch = TrainingBatch([constraints.problem(answer=[1, 4])], constraints.group_types)
+    batch = TrainingBatch([constraints.problem(answer=[1, 4])], untrained(constraints.group_types))
     logits = torch.tensor([[3.0, 1, 2, 5, 4], [0.0, 9, 0, 0, 9]])
     groups = [(logits[:, :3], 1), (logits[:, 3:], 1)]
     expected = torch.stack([-part.log_softmax(1)[:, true] for part, true in groups]).mean()
     assert torch.allclose(_loss(logits, batch), expected)
     assert _right(logits, batch).tolist() == [[False], [True]]
     loose = Constraints(2, at_most={"b": [[0, 1]]})
-    batch = TrainingBatch([loose.problem(answer=[1])], loose.group_types)
+    batch = TrainingBatch([loose.problem(answer=[1])], untrained(loose.group_types))
     expected = (torch.tensor(1.0).exp().log1p() + torch.tensor(-2.0).exp().log1p()) / 2
     assert torch.allclose(_loss(torch.tensor([[1.0, 2.0]]), batch), expected)
 
@@ -88,7 +90,7 @@ def test_the_loss_of_a_contradictory_problem() -> None:
     assert impossible.given[0] not in (1, 4)
     assert impossible.answer is None
     left = int(impossible.open.sum())
-    batch = TrainingBatch([possible, impossible], constraints.group_types)
+    batch = TrainingBatch([possible, impossible], untrained(constraints.group_types))
     logits = torch.tensor([[3.0, 1, 2, 5, 4, *[-1.0, 0.5, 2.0][:left]], [0.0, 9, 0, 0, 9, *[-7.0] * left]])
     nothing = torch.zeros(2, 1)
     groups = [(logits[:, :3], 1), (logits[:, 3:5], 1), (logits[:, 5:], left)]
@@ -146,8 +148,8 @@ def unseen(count: int) -> list[Problem]:
 
 def test_training_and_further_attempts_solve_more(solver: Solver) -> None:
     problems = unseen(40)
-    untrained = Solver(make_network(3), squares(5).group_types).solve(problems)
-    found = solver.solve(problems)
+    untrained = Solver(make_network(3), squares(5).group_types).solve(problems, search=False)
+    found = solver.solve(problems, search=False)
     shares = found.solved_by_attempts()
     assert shares == sorted(shares)
     assert shares[-1] > max(0.6, 2 * untrained.solved.mean())
@@ -197,7 +199,7 @@ def zero_solver(types: tuple[str, ...]) -> Solver:
 
 def test_impossible_problems_cost_one_attempt() -> None:
     assert CROSSED.problem().count_solutions() == 0
-    for solver in (zero_solver(CROSSED.group_types), Solver(make_network(3), CROSSED.group_types)):
+    for solver in (zero_solver(CROSSED.group_types), Solver(make_network(2), CROSSED.group_types)):
         result = solver.solve(CROSSED.problem(), max_steps=8, attempts=5)
         assert result.status == [Status.IMPOSSIBLE]
         assert result.attempts.tolist() == [1]
@@ -326,7 +328,7 @@ def test_training_with_contradictions_teaches_to_detect_them() -> None:
     assert len(impossible) > 20
     assert all(problem.count_solutions() == 0 for problem in impossible)
     for problems, share in ((possible, 1.0), (impossible, 0.5)):
-        batch = TrainingBatch(problems, trained.group_types)
+        batch = TrainingBatch(problems, trained)
         losses = []
         for solver in (trained, untrained):
             state = solver.network.initial_state(torch.ones(batch.graph.num_nodes, 1))

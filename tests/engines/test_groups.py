@@ -60,3 +60,33 @@ def test_nothing_is_saved_without_gradients(monkeypatch: pytest.MonkeyPatch) -> 
         network.run(x, graph, steps=2)
     with engines.only("groups"), pytest.raises(AssertionError, match="saved"):
         network.run(x, graph, steps=2)
+
+
+def test_overlapping_groups_and_features_give_what_the_plain_loop_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values, gradients of the weights and gradients of the features."""
+    monkeypatch.setattr("rrn.engines.groups.ROWS", 4)
+    torch.manual_seed(1)
+    network = RRN(
+        features=3,
+        hidden=6,
+        encoder_layers=None,
+        message=GroupMessage(2, 3),
+        update=SharedLayerUpdate(4, 6, 8, features=3),
+        readout=DotReadout(4),
+    )
+    member_of = torch.tensor([[0, 1, 0], [0, -1, 1], [1, 2, -1], [2, -1, 1], [-1, -1, 0], [0, 2, 0], [0, 1, -1]])
+    graph = Groups(member_of, (3, 2), torch.tensor([4, 7]), (0, 0, 1))
+    features = torch.randn(7, 2, requires_grad=True)
+    weight, found = torch.randn(4, 7, 1), {}
+    for name in ("plain", "groups"):
+        x = torch.cat([features, torch.ones(7, 1)], dim=1)
+        with engines.only(name):
+            outputs, _ = network.run(x, graph, steps=4)
+            gradients = torch.autograd.grad((outputs * weight).sum(), [features, *network.parameters()])
+            with torch.no_grad():
+                inferred, _ = network.run(x, graph, steps=4)
+        torch.testing.assert_close(inferred, outputs)
+        found[name] = outputs, *gradients
+    for part, other in zip(found["groups"], found["plain"], strict=True):
+        torch.testing.assert_close(part, other)
+    assert bool(found["plain"][1].any())

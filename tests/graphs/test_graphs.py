@@ -151,6 +151,8 @@ def batches() -> dict[str, tuple[Graph, list[int]]]:
     edges = torch.cat([one, torch.tensor([[3, 4, 3], [4, 3, 3]]), one + 5], dim=1)
     mixed = edges[:, torch.tensor([4, 0, 8, 2, 1, 9, 5, 3, 7, 6, 10])]
     member_of = torch.tensor([[0, 1], [1, 1], [0, 0], [2, 0], [2, 0], [1, 0], [0, 1], [0, 1]])
+    second = torch.tensor([1, -1, 2, -1, 1, -1, 2, -1])
+    overlapping = torch.stack([member_of[:, 0], second, member_of[:, 1].where(member_of[:, 0] > 0, -1)], dim=1)
     mask = torch.tensor([[True, True, False], [True, True, True], [False, True, True]])
     return {
         "edges": (EdgeList(mixed, 8), [3, 2, 3]),
@@ -159,6 +161,7 @@ def batches() -> dict[str, tuple[Graph, list[int]]]:
         "masked": (CompleteGraphs(3, 3, mask), [3, 3, 3]),
         "packed": (PackedGraphs(torch.tensor([3, 1, 4])), [3, 1, 4]),
         "groups": (Groups(member_of, (3, 2), torch.tensor([3, 5, 8])), [3, 2, 3]),
+        "overlapping": (Groups(overlapping, (3, 2), torch.tensor([3, 5, 8]), (0, 0, 1)), [3, 2, 3]),
     }
 
 
@@ -303,6 +306,34 @@ def test_sums_of_groups_by_brute_force() -> None:
     assert not by_graph[1].any()
 
 
+def test_sums_of_overlapping_groups_by_brute_force() -> None:
+    """A node is in any number of groups of a type, and receives from each of them."""
+    generator = torch.Generator().manual_seed(4)
+    columns = [
+        torch.stack([torch.randperm(5, generator=generator)[:3] for _ in range(9)]),
+        torch.arange(9)[:, None] % 2,
+    ]
+    member_of = torch.cat(columns, dim=1)
+    member_of[torch.rand(member_of.shape, generator=generator) < 0.3] = -1
+    graph = Groups(member_of, (5, 2), torch.tensor([4, 9]), (0, 0, 0, 1))
+    values, expected = torch.randn(9, 2 * 3, generator=generator).double(), torch.zeros(9, 6).double()
+    for j in range(9):
+        for column, k in enumerate(graph.column_types):
+            for i in range(9):
+                shared = [
+                    c for c, t in enumerate(graph.column_types) if t == k and member_of[i, c] == member_of[j, column]
+                ]
+                if member_of[j, column] >= 0 and shared and (i < 4) == (j < 4):
+                    expected[j, 3 * k : 3 * k + 3] += values[i, 3 * k : 3 * k + 3]
+    torch.testing.assert_close(graph.sums(values), expected)
+    receivers = graph.ends()[1]
+    degree = torch.zeros(9, 1).index_add(0, receivers, torch.ones(len(receivers), 1))
+    assert torch.equal(graph.in_degree(), degree)
+    narrow = Groups(torch.tensor([[0, 1]]), (1, 2))
+    joined, _ = Groups.join([(graph, None), (narrow, None)])
+    torch.testing.assert_close(joined.sums(torch.cat([values, values[:1]])), torch.cat([expected, values[:1]]))
+
+
 def test_any_nodes_of_groups_may_be_selected() -> None:
     """Whoever is left out is silent; a graph of which nobody is left is gone."""
     graph, _ = batches()["groups"]
@@ -338,9 +369,11 @@ def test_joined_groups_have_the_largest_counts() -> None:
             r"member_of: expected groups from 0, below the counts \(2,\) of their types",
         ),
         (
-            (torch.tensor([[0], [-1]]), (2,)),
+            (torch.tensor([[0], [-2]]), (2,)),
             r"member_of: expected groups from 0, below the counts \(2,\) of their types",
         ),
+        ((torch.zeros(3, 2).long(), (2, 2), None, (1, 0)), "column_types: expected each of 2 types, ascending"),
+        ((torch.zeros(3, 2).long(), (2, 2), None, (0, 0)), "column_types: expected each of 2 types, ascending"),
         ((torch.tensor([[0], [1]]), (2,), torch.tensor([1])), r"stops: expected .* end with 2, the nodes"),
         ((torch.tensor([[0], [1]]), (2,), torch.tensor([2, 1, 2])), r"stops: expected ascending numbers"),
         ((torch.tensor([[0], [1]]), (2,), torch.zeros(0).long()), r"stops: expected ascending numbers"),

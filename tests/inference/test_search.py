@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -29,7 +30,12 @@ def latin() -> CandidateLayout:
     row, column, digit = (part.flatten() for part in torch.meshgrid(*[torch.arange(SIZE)] * 3, indexing="ij"))
     types = [row * SIZE + column, row * SIZE + digit, column * SIZE + digit]
     groups = torch.stack([groups + SIZE**2 * number for number, groups in enumerate(types)], dim=1)
-    return CandidateLayout(groups, torch.ones(3 * SIZE**2, dtype=torch.bool), SIZE**2)
+    return exactly_one(groups, [SIZE**2] * 3)
+
+
+def exactly_one(groups: Tensor, counts: list[int]) -> CandidateLayout:
+    one = np.ones(sum(counts), np.int64)
+    return CandidateLayout(groups.numpy(), one, one, counts)
 
 
 def square(shift: int = 0) -> Tensor:
@@ -55,11 +61,8 @@ def state_of(branch: Branch) -> State:
 
 def make_queue(answer: Tensor, given: int) -> BranchQueue:
     layout, true = latin(), torch.zeros(SIZE**3, dtype=torch.bool)
-    excluded = true.clone()
-    for candidate in answer.nonzero()[:given, 0].tolist():
-        true[candidate] = True
-        excluded |= layout.excluded_by(candidate)
-    return BranchQueue(layout, ~excluded, true)
+    true[answer.nonzero()[:given, 0]] = True
+    return BranchQueue(layout, ~layout.excluded_by(true), true)
 
 
 @pytest.mark.parametrize("attempts", [1, 3])
@@ -149,7 +152,7 @@ def test_a_further_attempt_takes_a_waiting_branch() -> None:
 
 def test_the_guess_is_in_the_least_uncertain_undecided_cell() -> None:
     logits = torch.tensor([9.0, 0.0, 1.0, 0.0, 0.1, 0.0, 5.0, 0.0])
-    pairs = CandidateLayout(torch.arange(8)[:, None] // 2, torch.ones(4, dtype=torch.bool), 4)
+    pairs = exactly_one(torch.arange(8)[:, None] // 2, [4])
     open_ = torch.ones(8, dtype=torch.bool)
     candidate, probability = choose_guess(pairs, pairs.predict(open_, logits)) or (-1, 0.0)
     assert candidate == 2
@@ -163,7 +166,7 @@ def test_the_guess_is_in_the_least_uncertain_undecided_cell() -> None:
 
 def test_predictions_for_cells_of_several_sizes() -> None:
     """Three candidates in a cell, of which one is closed; two in another; and a cell without an open candidate."""
-    cells = CandidateLayout(torch.tensor([0, 0, 0, 1, 1, 2])[:, None], torch.ones(3, dtype=torch.bool), 3)
+    cells = exactly_one(torch.tensor([0, 0, 0, 1, 1, 2])[:, None], [3])
     open_ = torch.tensor([True, True, False, True, True, False])
     prediction = cells.predict(open_, torch.tensor([1.0, 1.0, 50.0, 0.0, math.log(3), 7.0]))
     assert torch.allclose(prediction.probability, torch.tensor([0.5, 0.5, 0.0, 0.25, 0.75, 0.0]))
@@ -174,17 +177,16 @@ def test_predictions_for_cells_of_several_sizes() -> None:
 
 
 def test_a_group_of_at_most_one_may_be_empty() -> None:
-    layout = CandidateLayout(
-        torch.tensor([[0, 2], [0, 3], [1, 2], [1, 4]]), torch.tensor([True, True, False, False, False]), 2
-    )
-    assert layout.excluded_by(0).tolist() == [True, True, True, False]
+    lower, upper = np.array([1, 1, 0, 0, 0]), np.ones(5, np.int64)
+    layout = CandidateLayout(np.array([[0, 2], [0, 3], [1, 2], [1, 4]]), lower, upper, [2, 3])
+    assert layout.excluded_by(torch.tensor([True, False, False, False])).tolist() == [True, True, True, False]
     assert layout.possible(torch.tensor([False, True, False, True])), "group 2 is empty, which is allowed"
     assert not layout.possible(torch.tensor([True, True, False, False])), "cell 1 has no candidate left"
 
 
 def test_attempts_share_a_queue_and_only_the_root_gets_noise() -> None:
     root = make_queue(square(), 0).root
-    search = BestFirstSearch(lambda problem: make_queue(square(), 0), lambda problem: state_of(root))
+    search = BestFirstSearch(lambda problem, attempt: make_queue(square(), 0), lambda problem: state_of(root))
     attempts = torch.tensor([1, 2, NOISY_ATTEMPTS + 1])
     age = torch.tensor([FIRST_SPLIT, FURTHER_SPLIT - 1, EVALUATION_STEPS])
     state = State(torch.cat([state_of(root).h] * 3))
@@ -197,14 +199,14 @@ def test_attempts_share_a_queue_and_only_the_root_gets_noise() -> None:
         slots = search.assign(slots)
     first, second, last = search.branches(slots)
     assert search.accepts_noise(slots).tolist() == [False, True, False]
-    assert second is search.queues[0].root, "it has not reached the step of its first split"
+    assert second is search.queues[0, 0].root, "it has not reached the step of its first split"
     assert not bool((first.true & last.open).any()), "one attempt guesses what the other rules out"
     assert slots.rows.tolist() == [int(branch.open.sum()) for branch in (first, second, last)]
     assert torch.equal(slots.state.h, torch.cat([state_of(branch).h for branch in (first, second, last)]))
 
     rest = search.assign(slots.release(attempts == 1)._replace(age=torch.zeros(2, dtype=torch.long)))
-    assert [branch for _, _, branch in search.queues[0].waiting] == [first], "the branch of an ended attempt is back"
+    assert [branch for _, _, branch in search.queues[0, 0].waiting] == [first], "the branch of an ended attempt is back"
     search.close(0)
     assert not search.queues
     search.branches(rest)
-    assert not search.queues[0].begun
+    assert not search.queues[0, 0].begun

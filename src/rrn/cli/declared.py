@@ -10,7 +10,7 @@ from rrn.cli import print_json
 from rrn.cli.puzzles import WRONG
 from rrn.constraints import Problem, Solver
 from rrn.constraints.files import SOLVER, read_problem
-from rrn.constraints.solve import ATTEMPTS
+from rrn.constraints.solve import ATTEMPTS, COMMITTING_STEPS
 from rrn.errors import InputError, plural
 from rrn.inference.result import Status
 
@@ -24,12 +24,22 @@ def solve_declared(options: "Options") -> int:
     problem = read_problem(options.puzzle)
     attempts = options.attempts or ATTEMPTS
     solver = _solver(options.weights, problem)
-    result = solver.solve(problem, max_steps=options.max_steps, attempts=attempts, seed=options.seed)[0]
+    # the default of --max-steps is for Sudokus: a solver that commits has its own
+    steps = (
+        None
+        if options.max_steps == type(options).max_steps and not solver.detects_contradictions
+        else options.max_steps
+    )
+    result = solver.solve(problem, max_steps=steps, attempts=attempts, seed=options.seed)[0]
+    clash = problem.explain() if result.status is Status.IMPOSSIBLE else []
     if options.json:
         fields: dict[str, Any] = {"status": result.status}
         if result.status is not Status.IMPOSSIBLE:
             fields["solution" if result.solved else "answer"] = result.answers
         fields |= {"valid": result.solved, "steps": result.steps, "attempts": result.attempts}
+        if problem.preferences is not None:
+            fields["objective"] = result.details["objective"]
+        fields |= {"clash": clash} if clash else {}
         print_json(fields | {"message": result.message or None})
         return 0 if result.solved else 1
     console = Console(highlight=False)
@@ -38,10 +48,12 @@ def solve_declared(options: "Options") -> int:
     if result.status is Status.SOLVED:
         which = f"attempt {result.attempts}" if result.attempts > 1 else "the first attempt"
         verdict = f" in {plural(result.steps, 'step')} of {which}; the answer breaks no rule"
+        if problem.preferences is not None:
+            verdict += f"; sum of preferences {result.details['objective']:g}"
     elif result.status is Status.UNSOLVED:
-        verdict = f": {plural(result.attempts, 'attempt')} of {options.max_steps} steps; {result.message}"
+        verdict = f": {plural(result.attempts, 'attempt')} of {steps or COMMITTING_STEPS} steps; {result.message}"
     else:
-        verdict = f": {result.message}"
+        verdict = "; ".join([f": {result.message}", *(["these clash: " + "; ".join(clash)] if clash else [])])
     console.print(Text.assemble((result.status, "bold green" if result.solved else WRONG), verdict), soft_wrap=True)
     return 0 if result.solved else 1
 

@@ -78,7 +78,7 @@ class Options:
     photo: Path | None = None
     """A photo of a printed or handwritten Sudoku (PNG, JPEG, WebP …), under any name. Needs the extra vision."""
     max_steps: Steps = 128
-    """Message-passing steps of one attempt."""
+    """Message-passing steps of one attempt; of a declared problem 1,024 if unset."""
     attempts: Annotated[int, Range(least=1, most=10_000)] | None = None
     """Attempts per puzzle; all but the first add noise. Unset: 9 by each network, then up to 64 longer ones, at most
     some minutes; of a declared problem 8."""

@@ -1,45 +1,22 @@
 """Exact search: counts solutions, proves that there is none or only one, and makes problems.
 
-It enumerates choices of candidates with exactly one, or at most one, in every group. It stops after a limit of
+It enumerates choices of candidates with as many in every group as are allowed. It stops after a limit of
 placements, because some problems are too large for any exact search.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
 from rrn._compat import compiled
 from rrn.errors import InputError
 from rrn.inference.result import Status
+from rrn.inference.search import CandidateLayout
 
 MOST_PLACEMENTS = 20_000
 UNKNOWN = -1
 
 
-class Cover(NamedTuple):
-    """Groups as the search reads them, numbered through over all types.
-
-    Attributes:
-        groups: (candidates, types), the groups that each candidate is in.
-        starts: (groups + 1,), where the members of each group begin.
-        members: (candidates · types,), the candidates of the first group, then of the second …
-        needed: (groups,), whether exactly one is true, not at most one.
-    """
-
-    groups: np.ndarray
-    starts: np.ndarray
-    members: np.ndarray
-    needed: np.ndarray
-
-    @classmethod
-    def of(cls, groups: np.ndarray, needed: np.ndarray) -> "Cover":
-        sizes = np.bincount(groups.ravel(), minlength=len(needed))
-        members = np.argsort(groups.ravel(), kind="stable") // groups.shape[1]
-        return cls(groups, np.concatenate([[0], np.cumsum(sizes)]), members, needed)
-
-
 def search(
-    cover: Cover,
+    layout: CandidateLayout,
     given: np.ndarray,
     excluded: np.ndarray | None = None,
     *,
@@ -49,11 +26,11 @@ def search(
 ) -> tuple[np.ndarray, int]:
     """The first solution, as bool (candidates,), and how many there are, counted up to ``limit``; UNKNOWN if the search
     reached its limit. Candidates are tried in the order of ``rank``, by default in their own."""
-    count = len(cover.groups)
+    count = len(layout.groups)
     solution = np.zeros(count, np.bool_)
     rank = np.arange(count) if rank is None else rank
     excluded = np.zeros(0, np.int64) if excluded is None else excluded
-    found = _search(given, excluded, rank, *cover, limit, most_placements, solution)
+    found = _search(given, excluded, rank, *layout.arrays, limit, most_placements, solution)
     return solution, int(found)
 
 
@@ -69,13 +46,16 @@ def diagnosis(what: str, count: int) -> tuple[Status, str]:
 
 
 def random_answer(
-    cover: Cover, rng: np.random.Generator, excluded: np.ndarray | None = None, most_placements: int = MOST_PLACEMENTS
+    layout: CandidateLayout,
+    rng: np.random.Generator,
+    excluded: np.ndarray | None = None,
+    most_placements: int = MOST_PLACEMENTS,
 ) -> np.ndarray:
     """The candidates that are true in a random answer, in their order."""
     nothing = np.zeros(0, np.int64)
     for _ in range(100):
-        rank = rng.permutation(len(cover.groups))
-        true, count = search(cover, nothing, excluded, rank=rank, limit=1, most_placements=most_placements)
+        rank = rng.permutation(len(layout.groups))
+        true, count = search(layout, nothing, excluded, rank=rank, limit=1, most_placements=most_placements)
         if count == 0:
             raise InputError("these constraints have no solution, proved by exact search")
         if count != UNKNOWN:
@@ -84,7 +64,7 @@ def random_answer(
 
 
 def dig(
-    cover: Cover,
+    layout: CandidateLayout,
     answer: np.ndarray,
     rng: np.random.Generator,
     excluded: np.ndarray | None = None,
@@ -98,9 +78,23 @@ def dig(
     given = order
     for candidate in order:
         fewer = given[given != candidate]
-        if search(cover, fewer, excluded, most_placements=most_placements)[1] == 1:
+        if search(layout, fewer, excluded, most_placements=most_placements)[1] == 1:
             given = fewer
     return given, order[~np.isin(order, given)]
+
+
+@compiled
+def _block(candidate: int, groups: np.ndarray, blocked: np.ndarray, left: np.ndarray, sign: int) -> None:
+    """Count one more (sign 1) or one less (sign -1) reason why a candidate cannot be chosen."""
+    if sign < 0:
+        blocked[candidate] -= 1
+    if blocked[candidate] == 0:
+        for column in range(groups.shape[1]):
+            group = groups[candidate, column]
+            if group >= 0:
+                left[group] -= sign
+    if sign > 0:
+        blocked[candidate] += 1
 
 
 @compiled
@@ -109,27 +103,26 @@ def _place(
     groups: np.ndarray,
     starts: np.ndarray,
     members: np.ndarray,
+    upper: np.ndarray,
     blocked: np.ndarray,
     left: np.ndarray,
-    decided: np.ndarray,
+    placed: np.ndarray,
     sign: int,
 ) -> None:
     """Place a candidate (sign 1) or remove the last one placed (sign -1).
 
-    ``blocked`` counts the choices that rule a candidate out, ``left`` the candidates not ruled out in a group.
+    ``blocked`` counts the reasons against a candidate; of each group, ``left`` the candidates without any, ``placed``
+    the candidates placed.
     """
-    for t in range(groups.shape[1]):
-        group = groups[candidate, t]
-        decided[group] = sign > 0
-        for index in range(starts[group], starts[group + 1]):
-            other = members[index]
-            if sign < 0:
-                blocked[other] -= 1
-            if blocked[other] == 0:
-                for k in range(groups.shape[1]):
-                    left[groups[other, k]] -= sign
-            if sign > 0:
-                blocked[other] += 1
+    _block(candidate, groups, blocked, left, sign)
+    for column in range(groups.shape[1]):
+        group = groups[candidate, column]
+        if group < 0:
+            continue
+        if placed[group] + max(sign, 0) == upper[group]:
+            for index in range(starts[group], starts[group + 1]):
+                _block(members[index], groups, blocked, left, sign)
+        placed[group] += sign
 
 
 @compiled
@@ -140,36 +133,43 @@ def _search(
     groups: np.ndarray,
     starts: np.ndarray,
     members: np.ndarray,
-    needed: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
     limit: int,
     most_placements: int,
     solution: np.ndarray,
 ) -> int:
-    """The needed group with the fewest candidates left is decided next."""
-    count, types, total = groups.shape[0], groups.shape[1], needed.shape[0]
-    blocked, left = np.zeros(count, np.int64), starts[1:] - starts[:-1]
-    decided = ~needed
+    """The group with the fewest candidates to spare is next: its candidates are tried by rank.
+
+    A candidate that was tried is false in the tries after it. When no group needs a candidate, the placed ones are a
+    solution, and all candidates left are tried in addition.
+    """
+    count, total = groups.shape[0], lower.shape[0]
+    blocked, left, placed = np.zeros(count, np.int64), starts[1:] - starts[:-1], np.zeros(total, np.int64)
     for candidate in excluded:
-        if blocked[candidate] == 0:
-            for t in range(types):
-                left[groups[candidate, t]] -= 1
-        blocked[candidate] += 1
+        _block(candidate, groups, blocked, left, 1)
+    for group in range(total):
+        if upper[group] == 0:
+            for index in range(starts[group], starts[group + 1]):
+                _block(members[index], groups, blocked, left, 1)
     for candidate in given:
         if blocked[candidate] > 0:
             return 0
-        _place(candidate, groups, starts, members, blocked, left, decided, 1)
-    chosen, group_at = np.zeros(total + 1, np.int64), np.zeros(total + 1, np.int64)
-    depth, found, placements = 0, 0, 0
+        _place(candidate, groups, starts, members, upper, blocked, left, placed, 1)
+    chosen, group_at = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+    tried, tried_at = np.zeros(count + 1, np.int64), np.zeros(count + 1, np.int64)
+    depth, found, placements, tries = 0, 0, 0, 0
     descending = True
     while True:
         if descending:
-            best, fewest = -1, count + 1
+            best, fewest = total, count + 1
             for group in range(total):
-                if needed[group] and not decided[group] and left[group] < fewest:
-                    best, fewest = group, left[group]
-                    if fewest <= 1:
+                spare = left[group] - (lower[group] - placed[group])
+                if placed[group] < lower[group] and spare < fewest:
+                    best, fewest = group, spare
+                    if fewest <= 0:
                         break
-            if best < 0:
+            if best == total:
                 if found == 0:
                     for candidate in given:
                         solution[candidate] = True
@@ -178,27 +178,35 @@ def _search(
                 found += 1
                 if found >= limit:
                     return found
-            group_at[depth] = best
+            group_at[depth], tried_at[depth] = best, tries
             chosen[depth] = -1
-        group, last = group_at[depth], -1
-        if group >= 0:
-            if chosen[depth] >= 0:
-                last = rank[chosen[depth]]
-                _place(chosen[depth], groups, starts, members, blocked, left, decided, -1)
-            following, lowest = -1, count
+        else:
+            _place(chosen[depth], groups, starts, members, upper, blocked, left, placed, -1)
+            _block(chosen[depth], groups, blocked, left, 1)
+            tried[tries] = chosen[depth]
+            tries += 1
+        group, following, lowest = group_at[depth], -1, count
+        if group == total:
+            for other in range(count):
+                if blocked[other] == 0 and rank[other] < lowest:
+                    following, lowest = other, rank[other]
+        elif left[group] >= lower[group] - placed[group]:
             for index in range(starts[group], starts[group + 1]):
                 other = members[index]
-                if blocked[other] == 0 and last < rank[other] < lowest:
+                if blocked[other] == 0 and rank[other] < lowest:
                     following, lowest = other, rank[other]
+        if following >= 0:
             chosen[depth] = following
-            if following >= 0:
-                placements += 1
-                if placements > most_placements:
-                    return UNKNOWN
-                _place(following, groups, starts, members, blocked, left, decided, 1)
-                depth += 1
-                descending = True
-                continue
+            placements += 1
+            if placements > most_placements:
+                return UNKNOWN
+            _place(following, groups, starts, members, upper, blocked, left, placed, 1)
+            depth += 1
+            descending = True
+            continue
+        while tries > tried_at[depth]:
+            tries -= 1
+            _block(tried[tries], groups, blocked, left, -1)
         depth -= 1
         descending = False
         if depth < 0:

@@ -1,12 +1,13 @@
 """Problems as JSON files (``problem.schema.json`` describes them), and solvers as folders."""
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rrn.constraints.declare import FURTHER, Constraints
+from rrn.constraints.declare import Constraints
 from rrn.constraints.problem import Problem
 from rrn.constraints.solve import Solver
 from rrn.errors import InputError, as_input_error, quote, shorten
@@ -20,8 +21,9 @@ MOST_BYTES = 64 << 20
 MOST_CANDIDATES = 1_000_000
 RENAMED = {"kinds": "group_types", "refutes": "detects_contradictions"}
 """Names of settings in folders of earlier versions."""
-RULES = ("exactly_one", "at_most_one")
-FIELDS = ("candidates", *RULES, "given", "excluded")
+RULES = ("exactly_one", "at_most_one", "exactly", "at_most", "at_least")
+"""Of the first two, k is 1 and a type is a list of groups; of the others a type has "k" and "groups"."""
+FIELDS = ("candidates", *RULES, "given", "excluded", "preferences")
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 
 Place = tuple[str | int, ...]
@@ -52,7 +54,8 @@ class _File:
         lines: dict[Place, int] = {}
         for at, line in _places(self.text):
             lines.setdefault(at, line)
-        words = [f"group {part + 1}" if isinstance(part, int) and n == 2 else part for n, part in enumerate(place)]
+        at = 3 if len(place) > 3 and place[2] == "groups" else 2
+        words = [f"group {part + 1}" if isinstance(part, int) and n == at else part for n, part in enumerate(place)]
         where = ", ".join(shorten(word) for word in words if not isinstance(word, int))
         raise InputError(f"{self.name}: line {lines.get(place, 1)}: {where + ': ' if where else ''}{why}")
 
@@ -75,37 +78,79 @@ class _File:
             known = set(range(names))
         else:
             known = set(self._names(value, ("candidates",), None, least=1))
+        types: dict[str, dict[str, Any]] = {"exactly": {}, "at_most": {}, "at_least": {}}
+        bounds: dict[str, Any] = {}
         for rule in RULES:
-            self._check_types(value, rule, known)
+            self._read_types(value, rule, known, types, bounds)
         for field in ("given", "excluded"):
             if field in value:
                 self._names(value, (field,), known)
         shared = [name for name in value.get("excluded", []) if name in value.get("given", [])]
         if shared:
             self.refuse(("excluded", value["excluded"].index(shared[0])), f"{shared[0]!r} is given as well")
-        types = (value.get(rule) for rule in RULES)
+        preferences = self._preferences(value, known)
         try:
-            constraints = Constraints(names, *types)
+            constraints = Constraints(names, **types, k=bounds)
         except InputError as error:
             self.refuse(("candidates",), str(error))
         try:
-            return constraints.problem(value.get("given", ()), value.get("excluded", ()))
+            return constraints.problem(value.get("given", ()), value.get("excluded", ()), preferences=preferences)
         except InputError as error:
             self.refuse(("given",), str(error).removeprefix("given: "))
 
-    def _check_types(self, value: dict[str, Any], rule: str, known: set[Any]) -> None:
-        types = value.get(rule, {})
-        if not isinstance(types, dict) or (rule in value and not types):
-            self.refuse((rule,), "expected an object: lists of groups by the name of their type")
-        for name, groups in types.items():
-            if rule == RULES[1] and name in value.get(RULES[0], {}):
-                self.refuse((rule, name), f"the type is also in {RULES[0]}")
-            if FURTHER.search(name):
-                self.refuse((rule, name), "names of group types must not end in a number sign and a number")
+    def _read_types(
+        self,
+        value: dict[str, Any],
+        rule: str,
+        known: set[Any],
+        types: dict[str, dict[str, Any]],
+        bounds: dict[str, Any],
+    ) -> None:
+        """Add the group types of a rule, and their k where it is not 1."""
+        declared = value.get(rule, {})
+        if not isinstance(declared, dict) or (rule in value and not declared):
+            self.refuse((rule,), "expected an object: groups by the name of their type")
+        for name, groups in declared.items():
+            earlier = next((other for other in RULES[: RULES.index(rule)] if name in value.get(other, {})), None)
+            if earlier is not None:
+                self.refuse((rule, name), f"the type is also in {earlier}")
+            place: Place = (rule, name)
+            if not rule.endswith("_one"):
+                if not isinstance(groups, dict) or set(groups) != {"k", "groups"}:
+                    self.refuse(place, 'expected an object with "k" and "groups"')
+                bounds[name], groups, place = groups["k"], groups["groups"], (*place, "groups")
             if not isinstance(groups, list):
-                self.refuse((rule, name), "expected a list of groups")
+                self.refuse(place, "expected a list of groups")
             for number in range(len(groups)):
-                self._names(value, (rule, name, number), known, least=1)
+                self._names(value, (*place, number), known, least=1)
+            if name in bounds:
+                k = bounds[name]
+                each = k if isinstance(k, list) else [k] * len(groups)
+                whole = all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in each)
+                if not whole or len(each) != len(groups):
+                    self.refuse(
+                        (rule, name, "k"), f"expected a whole number from 0, or a list of {len(groups)} of them"
+                    )
+            types[rule.removesuffix("_one")][name] = groups
+
+    def _preferences(self, value: dict[str, Any], known: set[Any]) -> dict[Any, float] | None:
+        """Pairs of a candidate and its weight."""
+        if "preferences" not in value:
+            return None
+        pairs, found = value["preferences"], dict[Any, float]()
+        if not isinstance(pairs, list):
+            self.refuse(("preferences",), "expected a list of pairs: a candidate and its weight")
+        for number, pair in enumerate(pairs):
+            good = isinstance(pair, list) and len(pair) == 2 and not isinstance(pair[1], bool)
+            if not good or not isinstance(pair[1], int | float) or not math.isfinite(pair[1]):
+                self.refuse(("preferences", number), "expected pairs: a candidate and its weight")
+            name = pair[0]
+            if not isinstance(name, str | int) or isinstance(name, bool) or name not in known:
+                self.refuse(("preferences", number), f"{shorten(name)!r} is no candidate")
+            if name in found:
+                self.refuse(("preferences", number), f"{name!r} is named twice")
+            found[name] = pair[1]
+        return found
 
     def _names(self, value: Any, place: Place, known: set[Any] | None, least: int = 0) -> list[Any]:
         """The list at a path, if it is a list of distinct, known names."""
@@ -169,13 +214,17 @@ def save_solver(solver: Solver, folder: Path) -> None:
     update = solver.network.update
     assert isinstance(update, SharedLayerUpdate)
     save_network(solver.network, folder)
-    sizes = {
+    about = {
+        "group_types": list(solver.group_types),
+        "detects_contradictions": solver.detects_contradictions,
+        "counted_types": list(solver.counted_types),
+        "reads_preferences": solver.reads_preferences,
+        "training": solver.training,
         "hidden": update.hidden,
         "message_width": solver.network.hidden // len(solver.group_types),
         "layer_width": update.first.shape[1],
     }
-    about = {"group_types": list(solver.group_types), "detects_contradictions": solver.detects_contradictions}
-    write_json(folder / SOLVER, about | sizes)
+    write_json(folder / SOLVER, about)
 
 
 def load_solver(folder: Path) -> Solver:
@@ -184,5 +233,9 @@ def load_solver(folder: Path) -> Solver:
         settings = {RENAMED.get(name, name): value for name, value in json.loads(read_bytes(path, MOST_BYTES)).items()}
         group_types = [str(name) for name in settings.pop("group_types")]
         detects_contradictions = bool(settings.pop("detects_contradictions", False))
-    network = build_with_weights(lambda: make_network(len(group_types), **settings), folder)
-    return Solver(network, group_types, detects_contradictions)
+        counted_types = [str(name) for name in settings.pop("counted_types", [])]
+        reads_preferences = bool(settings.pop("reads_preferences", False))
+        training = dict(settings.pop("training", {}))
+        features = 1 + len(counted_types) + reads_preferences
+    network = build_with_weights(lambda: make_network(len(group_types), **settings, features=features), folder)
+    return Solver(network, group_types, detects_contradictions, counted_types, reads_preferences, training)

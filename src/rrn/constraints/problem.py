@@ -1,5 +1,6 @@
 """A problem: declared constraints, and what is given and excluded."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ import numpy as np
 from rrn.constraints.exact import MOST_PLACEMENTS, diagnosis, search
 from rrn.errors import InputError, shorten
 from rrn.inference.result import Status
+from rrn.inference.search import CandidateLayout
 
 if TYPE_CHECKING:
     from rrn.constraints.declare import Constraints
@@ -18,27 +20,28 @@ if TYPE_CHECKING:
 class Problem:
     """Constraints, and the numbers of candidates that are given (true) and excluded (false).
 
-    Made by `Constraints.problem` or `Constraints.dig`. ``answer``, where known, is bool (candidates,).
+    Made by `Constraints.problem` or `Constraints.dig`. ``answer``, where known, is bool (candidates,); ``preferences``
+    are the weights of candidates in the objective, float32 (candidates,).
     """
 
     constraints: "Constraints"
     given_numbers: np.ndarray
     excluded_numbers: np.ndarray
     answer: np.ndarray | None = None
+    preferences: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         names = self.constraints.candidates
         both = np.intersect1d(self.given_numbers, self.excluded_numbers)
         if len(both):
             raise InputError(f"given, excluded: {shorten(names[both[0]])!r} is in both")
-        groups = self.constraints.groups[self.given_numbers]
-        if len(np.unique(groups)) < groups.size:
-            for row, own in enumerate(groups):
-                clash = np.flatnonzero((groups[:row] == own).any(1))
-                if len(clash):
-                    first, second = (shorten(names[self.given_numbers[r]]) for r in (clash[0], row))
-                    group_type = self.constraints.group_types[int((groups[clash[0]] == own).argmax())]
-                    raise InputError(f"given: {first!r} and {second!r} are in the same group ({group_type})")
+        layout = self.constraints.layout
+        clash = np.flatnonzero(self._placed > layout.upper)
+        if len(clash):
+            name, rule = self.constraints.describe(int(clash[0]))
+            inside = [shorten(names[n]) for n in self.given_numbers if clash[0] in layout.groups[n]]
+            found = " and ".join(f"{name!r}" for name in inside[:3])
+            raise InputError(f"given: {found} are in the same group ({name}): {rule}")
         if self.answer is not None and (wrong := self.violations(np.flatnonzero(self.answer))):
             raise InputError(f"answer: breaks a rule: {wrong[0]}")
 
@@ -53,17 +56,18 @@ class Problem:
         return [self.constraints.candidates[number] for number in self.excluded_numbers]
 
     @cached_property
-    def taken(self) -> np.ndarray:
-        """Which groups, numbered through over all types, contain a given."""
-        taken = np.zeros(len(self.constraints.needed), bool)
-        taken[self.constraints.groups[self.given_numbers]] = True
-        return taken
+    def _placed(self) -> np.ndarray:
+        """How many givens are in each group, numbered through over all types."""
+        groups = self.constraints.layout.groups[self.given_numbers].ravel()
+        return np.bincount(groups[groups >= 0], minlength=len(self.constraints.layout.upper))
 
     @cached_property
     def open(self) -> np.ndarray:
-        """Which candidates are neither given, nor excluded, nor in a group with a given: bool (candidates,)."""
-        open_ = ~self.taken[self.constraints.groups].any(1)
-        open_[self.excluded_numbers] = False
+        """Which candidates are neither given, nor excluded, nor in a group that the givens fill: bool (candidates,)."""
+        layout = self.constraints.layout
+        full = np.append(self._placed >= layout.upper, False)  # the last is for -1, no group
+        open_ = ~full[layout.groups].any(1)
+        open_[self.given_numbers] = open_[self.excluded_numbers] = False
         return open_
 
     def violations(self, true: np.ndarray) -> list[str]:
@@ -74,12 +78,21 @@ class Problem:
         found += [f"{names[number]!r} is excluded, but true" for number in wrong]
         return found + self.constraints.violations_of(true)
 
+    def objective(self, true: np.ndarray) -> float:
+        """The sum of the preferences of candidates, by their numbers."""
+        return 0.0 if self.preferences is None else float(self.preferences[true].sum())
+
     def with_more_givens(self, share: float, rng: np.random.Generator) -> "Problem":
         """The problem with a share of the rest of its answer given as well."""
         assert self.answer is not None
         left = np.flatnonzero(self.answer & self.open)
         more = rng.permutation(left)[: round(share * len(left))]
         return self._with_givens(np.concatenate([self.given_numbers, more]), self.answer)
+
+    def with_fewer_givens(self, share: float, rng: np.random.Generator) -> "Problem":
+        """The problem without a share of its givens: it may have several solutions."""
+        kept = rng.permutation(self.given_numbers)[round(share * len(self.given_numbers)) :]
+        return self._with_givens(kept, self.answer)
 
     def with_contradiction(self, rng: np.random.Generator) -> "Problem":
         """The problem with a false candidate given, so that it has no solution and no answer.
@@ -89,23 +102,78 @@ class Problem:
         assert self.answer is not None
         for number in rng.permutation(np.flatnonzero(self.open & ~self.answer)):
             wrong = self._with_givens(np.append(self.given_numbers, number), None)
-            left = np.bincount(self.constraints.groups[wrong.open].ravel(), minlength=len(wrong.taken))
-            if (left > 0)[self.constraints.needed & ~wrong.taken].all():
+            layout = self.constraints.layout
+            groups = layout.groups[wrong.open].ravel()
+            left = np.bincount(groups[groups >= 0], minlength=len(layout.lower))
+            if (left + wrong._placed >= layout.lower).all():
                 return wrong
         return self
+
+    def with_random_preferences(self, strength: float, rng: np.random.Generator) -> "Problem":
+        """The problem with random preferences that favour its answer.
+
+        They are the log-likelihood ratios of normal observations of each candidate, of standard deviation ``strength``.
+        """
+        assert self.answer is not None
+        mean = np.where(self.answer, 0.5, -0.5) * strength**2
+        preferences = rng.normal(mean, strength).astype(np.float32)
+        problem = self._with_givens(self.given_numbers, self.answer)
+        problem.__dict__["preferences"] = preferences
+        return problem
 
     def _with_givens(self, given_numbers: np.ndarray, answer: np.ndarray | None) -> "Problem":
         """The same problem with other givens, known to be consistent, so they are not checked again."""
         problem = object.__new__(Problem)
-        values = {"given_numbers": given_numbers, "excluded_numbers": self.excluded_numbers, "answer": answer}
-        problem.__dict__.update(values, constraints=self.constraints)
+        changed = {"given_numbers": given_numbers, "answer": answer}
+        names = ("constraints", "excluded_numbers", "preferences")
+        problem.__dict__.update(changed | {name: self.__dict__[name] for name in names})
         return problem
 
     def count_solutions(self, limit: int = 2, most_placements: int = MOST_PLACEMENTS) -> int:
         """How many solutions there are, counted up to ``limit``; `UNKNOWN` if the exact search reached its limit."""
-        cover, given, excluded = self.constraints.cover, self.given_numbers, self.excluded_numbers
-        return search(cover, given, excluded, limit=limit, most_placements=most_placements)[1]
+        layout, given, excluded = self.constraints.layout, self.given_numbers, self.excluded_numbers
+        return search(layout, given, excluded, limit=limit, most_placements=most_placements)[1]
+
+    def explain(self, most_placements: int = MOST_PLACEMENTS) -> list[str]:
+        """Rules and givens of an impossible problem that clash: without any one of them the rest has a solution.
+
+        Empty if the problem has a solution, or if the exact search reached its limit.
+        """
+        layout = self.constraints.layout
+        lower, upper, given = layout.lower.copy(), layout.upper.copy(), self.given_numbers
+        sizes = np.bincount(layout.groups[layout.groups >= 0], minlength=len(lower))
+
+        def impossible(lower: np.ndarray, upper: np.ndarray, given: np.ndarray) -> bool:
+            loose = CandidateLayout(layout.groups, lower, upper, layout.counts, layout.column_types)
+            return search(loose, given, self.excluded_numbers, limit=1, most_placements=most_placements)[1] == 0
+
+        if not impossible(lower, upper, given):
+            return []
+        used = np.flatnonzero((lower > 0) | (upper < sizes))
+        size = max(1, len(used) // 4)
+        while size:  # leave out several rules at a time, then fewer
+            for part in [used[low : low + size] for low in range(0, len(used), size)]:
+                looser, wider = lower.copy(), upper.copy()
+                looser[part], wider[part] = 0, sizes[part]
+                if impossible(looser, wider, given):
+                    lower, upper, used = looser, wider, np.setdiff1d(used, part)
+            size //= 2
+        for number in given:
+            if impossible(lower, upper, given[given != number]):
+                given = given[given != number]
+        rules = [": ".join(self.constraints.describe(group)) for group in used.tolist()]
+        return rules + [f"{shorten(self.constraints.candidates[number])!r} is given" for number in given]
 
     def diagnose(self) -> tuple[Status, str]:
         """Whether the problem is impossible or ambiguous, by exact search; and a message."""
         return diagnosis("the problem", self.count_solutions())
+
+
+def vary(problems: Sequence[Problem], more: np.ndarray, fewer: np.ndarray, rng: np.random.Generator) -> list[Problem]:
+    """The problems without a share of their givens, or with a share of the rest of their answers given as well."""
+    varied = []
+    for problem, added, removed in zip(problems, more.tolist(), fewer.tolist(), strict=True):
+        changed = problem.with_fewer_givens(removed, rng) if removed else problem
+        varied.append(changed.with_more_givens(added, rng) if added else changed)
+        assert varied[-1].open is not None  # computed here, for all of them
+    return varied

@@ -4,14 +4,15 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rrn.constraints.problem import Problem
-from rrn.constraints.solve import Solver, as_batch
+from rrn.constraints.exact import search
+from rrn.constraints.problem import Problem, vary
+from rrn.constraints.solve import Solver
 from rrn.errors import InputError
 from rrn.inference.attempts import NOISE, Slots
 from rrn.inference.candidates import make_network, open_graph
@@ -19,6 +20,9 @@ from rrn.network import RRN
 from rrn.nn.updates import State
 from rrn.training.curriculum import GivensCurriculum
 from rrn.training.loop import Average, Callback, Loop, Objective, learning_rate, part_of
+
+if TYPE_CHECKING:
+    from rrn.constraints.declare import Constraints
 
 NOISE_SHARE = 0.1
 """The share of segments that begin with noise."""
@@ -28,6 +32,10 @@ DECREMENT, MEMORY = 0.005, 0.01
 """Of the curriculum: see `rrn.training.curriculum.GivensCurriculum`."""
 AVERAGE = 0.998
 """Decay of the weight average."""
+LEANING_PLACEMENTS = 2000
+"""Limit of the exact search for the solution nearest to the logits."""
+STRENGTH = 4.0
+"""The largest standard deviation of random preferences in training."""
 BUDGET = frozenset({"updates", "minutes"})
 """Settings in which a resumed run may differ from the one it continues."""
 
@@ -36,22 +44,33 @@ class TrainingBatch:
     """Problems as one graph of their open candidates, with the true ones as targets.
 
     Attributes:
+        problems: they have the network's group types.
         sizes: (problems,) the number of open candidates of each.
         target: (nodes,) bool; all false for a problem without an answer.
     """
 
-    def __init__(self, problems: Sequence[Problem], group_types: tuple[str, ...], device: str = "cpu") -> None:
-        batch, counts = as_batch(problems, group_types)
-        self.graph, _ = open_graph(batch["open"].to(device), batch["member_of"].to(device), counts)
-        self.sizes, self.decides = batch["open"].sum(1), problems[0].constraints.decides
-        answers = [p.open & p.answer if p.answer is not None else np.zeros_like(p.open) for p in problems]
-        target = np.concatenate([a[p.open] for a, p in zip(answers, problems, strict=True)])
-        self.target = torch.from_numpy(target).to(device)
+    def __init__(self, problems: Sequence[Problem], solver: Solver, device: str = "cpu") -> None:
+        batch = solver.batch_of(problems, search=False)
+        open_, table = batch.batch["open"], batch.forward_kwargs["groups"]
+        self.problems, self.device = problems, device
+        self.graph, nodes = open_graph(open_.to(device), table.member_of.to(device), table.counts, table.column_types)
+        self.sizes, self.decides = open_.sum(1), batch.decides
+        features = batch.features(batch.true, torch.arange(len(problems), device="cpu"))
+        self.features = None if features is None else features.to(device).flatten(0, 1)[nodes]
+        self.set_answers([problem.answer for problem in problems])
         self.cells, self.cell = self.graph.rows()[:, 0].unique(return_inverse=True)
+
+    def set_answers(self, answers: Sequence[np.ndarray | None]) -> None:
+        """Other answers as targets: bool (candidates,) each."""
+        of_problem = zip(answers, self.problems, strict=True)
+        target = [np.zeros(int(p.open.sum()), bool) if answer is None else answer[p.open] for answer, p in of_problem]
+        self.target = torch.from_numpy(np.concatenate(target)).to(self.device)
 
     def run(self, network: RRN, steps: int, state: State) -> tuple[Tensor, State]:
         """The logits of the nodes after each step, (steps, nodes), and the state after the last."""
-        outputs, state = network.run(state.h.new_ones(self.graph.num_nodes, 1), self.graph, steps=steps, state=state)
+        x = state.h.new_ones(self.graph.num_nodes, 1)
+        x = x if self.features is None else torch.cat([self.features.to(x), x], dim=1)
+        outputs, state = network.run(x, self.graph, steps=steps, state=state)
         return outputs[..., 0], state
 
     def choose(self, logits: Tensor) -> Tensor:
@@ -64,10 +83,10 @@ class TrainingBatch:
 
 
 def fit(
-    group_types: Sequence[str],
+    constraints: "Constraints",
     make: Callable[[np.random.Generator], Problem],
     *,
-    updates: int,
+    updates: int | None = None,
     minutes: float | None = None,
     slots: int = 16,
     segment: int = 8,
@@ -77,10 +96,12 @@ def fit(
     clip: float | None = 1.0,
     extra_givens: float = 0.9,
     noise: float = NOISE,
+    openness: float = 0.0,
+    preferences: bool = False,
     contradiction_share: float = 0.0,
     hidden: int = 48,
     message_width: int = 16,
-    layer_width: int = 128,
+    layer_width: int | None = None,
     validation: int = 0,
     validate_every: int = 500,
     patience: int | None = None,
@@ -100,7 +121,9 @@ def fit(
     solves more problems.
 
     Args:
-        updates: gradient updates; the learning rate falls to 0 over them.
+        constraints: any of those that ``make`` draws problems of; the network gets their group types.
+        make: draws a problem with an answer.
+        updates: gradient updates; the learning rate falls to 0 over them. By default 1,000, or what ``minutes`` allow.
         minutes: wall-clock budget; the learning rate falls to 0 with it. None: no limit.
         slots: problems in a batch.
         segment: steps per update; gradients do not reach further back.
@@ -110,10 +133,14 @@ def fit(
         clip: gradients are scaled down to this norm. None: no clipping.
         extra_givens: the largest share of the answer that is given in addition at the start. 0: no curriculum.
         noise: standard deviation of the noise that a tenth of the segments begin with.
+        openness: the share of problems that lose some of their givens, so that they may have several solutions. Their
+            target is the solution that the exact search finds first if it tries candidates in the order of the logits.
+        preferences: train the network to read preferences of candidates, as log-likelihood ratios. Half of the training
+            problems get random ones that favour the answer more or less.
         contradiction_share: the share of problems that get a wrong given and so have no solution. The network learns
             to detect them: all logits of a group of the first type become negative. Such a network can be used for
             search (`rrn.inference.search`). Only for constraints whose first type decides.
-        hidden, message_width, layer_width: of the network, see `rrn.nn.updates.SharedLayerUpdate`.
+        hidden, message_width, layer_width: of the network, see `rrn.inference.candidates.make_network`.
         validation: this many held-out problems are drawn; the weights that solve the largest share of them are
             returned. 0: the last weights.
         validate_every: updates between validations.
@@ -125,12 +152,16 @@ def fit(
         progress: show a progress bar with ETA on standard error, if it is a terminal.
         callback: called after every update with the update, the share of extra givens and the share of solved problems.
     """
+    if updates is None:
+        updates = 1000 if minutes is None else 10**9
     least = {"updates": updates, "slots": slots, "segment": segment, "validate_every": validate_every}
     for name, value in least.items():
         if value < 1:
             raise InputError(f"{name}: expected at least 1, got {value}")
-    if not 0 <= contradiction_share < 1:
-        raise InputError(f"contradiction_share: expected 0 to less than 1, got {contradiction_share}")
+    for name, share in (("contradiction_share", contradiction_share), ("openness", openness)):
+        if not 0 <= share <= 1 or (share == 1 and name != "openness"):
+            raise InputError(f"{name}: expected 0 to less than 1, got {share}")
+    group_types, counted_types = constraints.group_types, constraints.counted_types
     if minutes is not None and not 0 < minutes < math.inf:
         raise InputError(f"minutes: expected more than 0, got {minutes}")
     settings: dict[str, Any] = {
@@ -138,20 +169,23 @@ def fit(
         "max_steps": max_steps, "pool": pool, "lr": lr, "clip": clip, "extra_givens": extra_givens, "noise": noise,
         "contradiction_share": contradiction_share, "hidden": hidden, "message_width": message_width,
         "layer_width": layer_width, "validation": validation, "seed": seed,
+        "openness": openness, "preferences": preferences, "counted_types": list(counted_types),
     }  # fmt: skip
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         with torch.device("cpu"):
-            network = make_network(len(group_types), hidden, message_width, layer_width).to(device)
+            features = 1 + len(counted_types) + preferences
+            network = make_network(len(group_types), hidden, message_width, layer_width, features).to(device)
+        solver = Solver(network, group_types, contradiction_share > 0, counted_types, preferences)
         average = Average(network, AVERAGE)
         callbacks: list[Callback] = [] if callback is None else [_Report(callback)]
         if progress and sys.stderr is not None and sys.stderr.isatty():
             from rrn.training.display import Display
 
             callbacks.append(Display("training", slots))
-        Loop(
+        loop = Loop(
             network=network,
-            objective=SlotObjective(network, tuple(group_types), make, settings, device),
+            objective=SlotObjective(solver, make, settings, device),
             optimizer=torch.optim.AdamW(network.parameters(), lr=lr, weight_decay=0.01),
             rate=lambda update, progress: learning_rate(lr, update, progress),
             updates=updates,
@@ -168,8 +202,9 @@ def fit(
             remedy=f"Use a lower lr (now {lr:g}) or a smaller clip (now {clip}).",
             callbacks=callbacks,
         ).fit()
-    assert isinstance(average.network, RRN)
-    return Solver(average.network.eval(), group_types, contradiction_share > 0)
+    training = {"updates": loop.update, "minutes": loop.seconds / 60, "solved": loop.measures["solved"]}
+    training |= {"validation": loop.best["score"]} if "score" in loop.best else {}
+    return solver.with_network(average.network.eval(), training)
 
 
 class _Report(Callback):
@@ -184,21 +219,22 @@ class SlotObjective(Objective):
     """The loss of a network on problems in slots."""
 
     def __init__(
-        self,
-        network: RRN,
-        group_types: tuple[str, ...],
-        make: Callable[[np.random.Generator], Problem],
-        settings: dict[str, Any],
-        device: str,
+        self, solver: Solver, make: Callable[[np.random.Generator], Problem], settings: dict[str, Any], device: str
     ) -> None:
-        self.network, self.group_types, self.make, self.settings, self.device = (
-            network, group_types, make, settings, device
-        )  # fmt: skip
+        self.solver, self.network, self.make, self.settings, self.device = (
+            solver,
+            solver.network,
+            make,
+            settings,
+            device,
+        )
         self.rng = np.random.default_rng(settings["seed"])
         self.generator = torch.Generator().manual_seed(settings["seed"])
         self.curriculum = GivensCurriculum(settings["extra_givens"], 0.0, DECREMENT, MEMORY)
         self.pool: list[Problem] = []
         self.problems: dict[int, Problem] = {}
+        self.ambiguous: set[int] = set()
+        """The problems that lost givens, so that they may have several solutions."""
         self.drawn = 0
         self.draws: list[tuple[int, float]] = []
         """Of each update: how many problems were drawn, and with which share of extra givens."""
@@ -220,12 +256,31 @@ class SlotObjective(Objective):
         if self.settings["noise"]:
             noise = torch.from_numpy(self._draw_noise().astype(np.float32)) * self.settings["noise"]
             self.slots = self.slots.with_noise(self.network.update.add_noise, noise, self.generator)
-        problems = [self.problems[number] for number in self.slots.problems.tolist()]
-        self.batch = TrainingBatch(problems, self.group_types, self.device)
+        numbers = self.slots.problems.tolist()
+        self.batch = TrainingBatch([self.problems[number] for number in numbers], self.solver, self.device)
         if self.contradictions and not self.batch.decides:
             raise InputError("contradiction_share: only for constraints whose first group type decides")
         self.logits, self.reached = self.batch.run(self.network, self.settings["segment"], self.slots.state)
+        if self.ambiguous:
+            self._lean(numbers)
         return _loss(self.logits, self.batch, self.contradictions)
+
+    def _lean(self, numbers: list[int]) -> None:
+        """Replace the targets of problems with several solutions by the solutions nearest to the last logits."""
+        parts = self.logits[-1].detach().cpu().split(self.batch.sizes.tolist())
+        answers = []
+        for number, problem, logits in zip(numbers, self.batch.problems, parts, strict=True):
+            answer = problem.answer
+            if number in self.ambiguous:
+                values = np.full(len(problem.open), -np.inf)
+                values[problem.open] = logits.numpy()
+                rank = np.empty(len(values), np.int64)
+                rank[np.argsort(-values, kind="stable")] = np.arange(len(values))
+                given, excluded, layout = problem.given_numbers, problem.excluded_numbers, problem.constraints.layout
+                nearest, count = search(layout, given, excluded, rank=rank, limit=1, most_placements=LEANING_PLACEMENTS)
+                answer = nearest if count == 1 else answer
+            answers.append(answer)
+        self.batch.set_answers(answers)
 
     def after_update(self, loss: float) -> dict[str, float]:
         assert self.slots is not None
@@ -236,6 +291,7 @@ class SlotObjective(Objective):
             self.curriculum.observe(int(done.sum()), float(correct[-1][done].float().mean()))
             for number in slots.problems[done].tolist():
                 del self.problems[number]
+            self.ambiguous &= self.problems.keys()
         self.slots = slots.release(done)
         self.curriculum.advance()
         del self.batch, self.logits, self.reached
@@ -243,9 +299,8 @@ class SlotObjective(Objective):
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         """The share of the held-out problems that one attempt solves."""
-        assert isinstance(network, RRN)
-        solver = Solver(network, self.group_types, self.contradictions)
-        result = solver.solve(self.held_out, max_steps=self.settings["max_steps"], attempts=1, diagnose=False)
+        solver = self.solver.with_network(network)
+        result = solver.solve(self.held_out, attempts=1, diagnose=False)
         return {"score": float(np.mean(result.solved))}
 
     def _draw_noise(self) -> np.ndarray:
@@ -253,30 +308,40 @@ class SlotObjective(Objective):
         return self.rng.random(self.settings["slots"]) < NOISE_SHARE
 
     def _draw(self, count: int, extra: float) -> list[int]:
-        numbers = list(range(self.drawn, self.drawn + count))
-        self.problems |= {number: self._draw_problem(extra) for number in numbers}
+        """Draw problems with open candidates; without any, there is nothing to learn from them."""
+        rng, settings = self.rng, self.settings
+        numbers = missing = list(range(self.drawn, self.drawn + count))
         self.drawn += count
-        return numbers
-
-    def _draw_problem(self, extra: float) -> Problem:
-        """A problem with open candidates; without any, there is nothing to learn from it."""
-        rng, size = self.rng, self.settings["pool"]
         for _ in range(100):
-            if size and len(self.pool) == size:
-                problem = self.pool[rng.integers(size)]
-            else:
-                problem = self.make(rng)
-                if problem.answer is None:
-                    raise InputError(
-                        "make: returned a problem without an answer; give problem(…, answer=…), or use dig"
-                    )
-                self.pool += [problem] if size else []
-            easier = problem.with_more_givens(rng.uniform(max(0.0, extra - WINDOW), extra), rng) if extra else problem
-            if self.contradictions and rng.random() < self.settings["contradiction_share"]:
-                easier = easier.with_contradiction(rng)
-            if easier.open.any():
-                return easier
+            base = [self._draw_from_pool() for _ in missing]
+            more, fewer = np.zeros((2, len(base)))
+            if extra:
+                more = rng.uniform(max(0.0, extra - WINDOW), extra, len(base))
+            if settings["openness"]:
+                fewer = rng.random(len(base)) * (rng.random(len(base)) < settings["openness"])
+            for number, problem, removed in zip(missing, vary(base, more, fewer, rng), fewer, strict=True):
+                if self.contradictions and not removed and rng.random() < settings["contradiction_share"]:
+                    problem = problem.with_contradiction(rng)
+                favoured = settings["preferences"] and problem.answer is not None and rng.random() < 0.5
+                if favoured:
+                    problem = problem.with_random_preferences(rng.uniform(0, STRENGTH), rng)
+                if problem.open.any():
+                    self.problems[number] = problem
+                    self.ambiguous |= {number} if removed and not favoured else set()
+            missing = [number for number in missing if number not in self.problems]
+            if not missing:
+                return numbers
         raise InputError("make: 100 problems in a row had no open candidate")
+
+    def _draw_from_pool(self) -> Problem:
+        size = self.settings["pool"]
+        if size and len(self.pool) == size:
+            return self.pool[self.rng.integers(size)]
+        problem = self.make(self.rng)
+        if problem.answer is None:
+            raise InputError("make: returned a problem without an answer; give problem(…, answer=…), or use dig")
+        self.pool += [problem] if size else []
+        return problem
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         assert self.slots is not None
@@ -302,6 +367,7 @@ class SlotObjective(Objective):
                 self._draw_noise()
             for number in set(numbers) - set(present):
                 del self.problems[number]
+            self.ambiguous &= self.problems.keys()
         if [int(self.problems[number].open.sum()) for number in present] != self.slots.rows.tolist():
             raise InputError("make: draws other problems than those of the checkpoint; give another checkpoint folder")
         self.generator.set_state(tensors["noise_generator"])

@@ -7,6 +7,7 @@ The first attempt runs from the initial state. Further attempts add noise on the
 further attempts of a problem run side by side, and the first that solves it ends the others.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
@@ -80,13 +81,14 @@ class Slots(NamedTuple):
         """Some of the slots, (slots,) bool."""
         rows = chosen.repeat_interleave(self.rows).nonzero()[:, 0].to(self.state.h.device)
         problems, attempts, counts, age = (column[chosen] for column in self.columns())
-        return Slots(problems, attempts, counts, age, self.state.map(lambda part: part.index_select(0, rows)))
+        state = State.of([part.index_select(0, rows) for part in self.state.parts()])
+        return Slots(problems, attempts, counts, age, state)
 
     def join(self, others: "Slots") -> "Slots":
         """The slots, followed by others."""
         both_columns = zip(self.columns(), others.columns(), strict=True)
         problems, attempts, rows, age = (torch.cat(both) for both in both_columns)
-        state = State.of(torch.cat(both) for both in zip(self.state.parts(), others.state.parts(), strict=True))
+        state = State.of([torch.cat(both) for both in zip(self.state.parts(), others.state.parts(), strict=True)])
         return Slots(problems, attempts, rows, age, state)
 
     def with_noise(
@@ -162,6 +164,8 @@ class Problems(ABC):
 
     search: "BestFirstSearch | None" = None
     """Search policy, or None."""
+    best_of_attempts = False
+    """Whether all attempts are made and the answer with the best `objective` counts, not the first one accepted."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -189,6 +193,10 @@ class Problems(ABC):
     def confidence(self, answers: list[Any]) -> np.ndarray:
         """Mean probability of the predicted values of the answers to all problems: (n,)."""
         return np.ones(len(answers))
+
+    def objective(self, problem: int, answer: Any) -> float:
+        """How good an accepted answer is."""
+        return 0.0
 
     def diagnose(self, problem: int) -> tuple[Status, str]:
         """Why the first attempt may have failed: the status if no attempt succeeds, and a message.
@@ -221,6 +229,7 @@ class Trial:
         generator: random generator of the noise. Trials may share one.
         record: transform of the outputs to record at every step.
         spent: steps of all its attempts so far.
+        objective: how good an accepted answer is; then all attempts are made, and the best answer counts.
         left: attempts that have not ended.
         attempt: the attempt that solved the problem; until then, the last that ended.
     """
@@ -231,6 +240,8 @@ class Trial:
     generator: torch.Generator | None = None
     record: Callable[[Any], Tensor] | None = None
     spent: int = 0
+    objective: Callable[[Any], float] | None = None
+    best: float = -math.inf
     left: int = 1
     done: bool = False
     status: Status = Status.UNSOLVED
@@ -241,18 +252,31 @@ class Trial:
     attempt: int = 1
     recorded: dict[int, list[Tensor]] = field(default_factory=dict)
 
+    def offer(self, attempt: int, answer: Any, steps: int, solved: bool) -> None:
+        """Remember the answer of an attempt that ended, if it is the first or better than those before."""
+        if attempt == 1:
+            self.first_answer = answer
+        if solved and self.objective is not None:
+            value = self.objective(answer)
+            if value <= self.best:
+                return
+            self.best = value
+        self.answer, self.steps = answer, steps
+        if solved:
+            self.status, self.message, self.attempt = Status.SOLVED, "", attempt
+
     def end_attempt(self, attempt: int, solved: bool) -> bool:
         """Count an attempt as ended; whether further attempts begin."""
         self.left -= 1
-        self.attempt = attempt if solved else max(attempt, self.attempt)
-        further = False
-        if solved:
-            self.status, self.message = Status.SOLVED, ""
-        elif attempt == 1:
-            self.status, self.message = self.diagnose()
+        if self.status is not Status.SOLVED:
+            self.attempt = max(attempt, self.attempt)
+        further, enough = False, solved and self.objective is None
+        if attempt == 1 and not enough:
+            if not solved:
+                self.status, self.message = self.diagnose()
             further = self.attempts > 1 and self.status is not Status.IMPOSSIBLE
             self.left += self.attempts - 1 if further else 0
-        self.done = solved or not self.left
+        self.done = enough or not self.left
         return further
 
     def recording(self) -> np.ndarray:
@@ -336,9 +360,8 @@ class AttemptLoop:
                 continue
             ended, step = bool(solved[slot]), int(at[slot])
             if attempt == 1 or ended:
-                trial.answer = self.problems.answer(running, outputs, slot, step)
-                trial.first_answer = trial.answer if attempt == 1 else trial.first_answer
-                trial.steps = int(running.age[slot]) + step + 1
+                answer = self.problems.answer(running, outputs, slot, step)
+                trial.offer(attempt, answer, int(running.age[slot]) + step + 1, ended)
             if trial.end_attempt(attempt, ended):
                 self.waiting.extendleft((problem, further) for further in range(trial.attempts, 1, -1))
             if trial.done:
@@ -415,6 +438,9 @@ def run_attempts(
     trials = [
         Trial(max_steps, attempts, partial(problems.diagnose, problem), generator, record) for problem in range(count)
     ]
+    if problems.best_of_attempts:
+        for problem, trial in enumerate(trials):
+            trial.objective = partial(problems.objective, problem)
     for problem, trial in enumerate(trials):
         loop.add(problem, trial)
     while loop.trials:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from rrn.graphs import Groups
 from rrn.inference.attempts import Problems, RecurrentNetwork, Slots
+from rrn.inference.committing import CHOICE_NOISE, CommitQueue, Committing
 from rrn.inference.result import Status
 from rrn.inference.search import CERTAIN_LOGIT, BestFirstSearch, BranchQueue, CandidateLayout
 from rrn.network import RRN
@@ -20,15 +22,24 @@ if TYPE_CHECKING:
     from rrn.training.tying import Axis, Ties
 
 
-def make_network(types: int, hidden: int = 48, message_width: int = 16, layer_width: int = 128) -> RRN:
-    """The network for groups of so many types, on a graph whose nodes are the open candidates."""
+LAYER_WIDTH = 128
+
+
+def make_network(
+    types: int, hidden: int = 48, message_width: int = 16, layer_width: int | None = None, features: int = 1
+) -> RRN:
+    """The network for groups of so many types, on a graph whose nodes are the open candidates.
+
+    ``layer_width`` is by default 128, or more if the messages need it. The last of the ``features`` of a node is 1.
+    """
     messages = types * message_width
+    layer_width = max(LAYER_WIDTH, messages) if layer_width is None else layer_width
     return RRN(
-        features=1,
+        features=features,
         hidden=messages,
         encoder_layers=None,
         message=GroupMessage(types, message_width),
-        update=SharedLayerUpdate(hidden, messages, layer_width),
+        update=SharedLayerUpdate(hidden, messages, layer_width, features),
         readout=DotReadout(hidden),
     )
 
@@ -37,22 +48,87 @@ class GroupTable(NamedTuple):
     """The groups of all candidates of a problem.
 
     Attributes:
-        member_of: (candidates, types), the group of each type that a candidate is in; None: the batch has "member_of",
-            (problems, candidates, types).
+        member_of: (candidates, columns), as in `rrn.graphs.Groups`; or (problems, candidates, columns), in the order of
+            the problems that "problem" of the batch numbers.
         counts: the number of groups of each type.
         classes: candidates per cell, if all cells have the same number of them, in order; otherwise 1.
+        column_types: (columns,), the type of each column; by default column k has type k.
     """
 
-    member_of: Tensor | None
+    member_of: Tensor
     counts: Sequence[int]
     classes: int = 1
+    column_types: Sequence[int] | None = None
+
+
+class StackedLayouts(NamedTuple):
+    """The layouts of n problems, padded to the same numbers of candidates, groups and columns.
+
+    Attributes:
+        member_of: (n, candidates, columns), groups numbered within their type, -1 for none; (1, …) if all are the same.
+        counts: the largest number of groups of each type.
+        column_types: (columns,).
+        group_of: as ``member_of``, numbered through over all types; the last group, of no rule, instead of -1.
+        lower, upper: (n, groups + 1), bounds of each group.
+    """
+
+    member_of: Tensor
+    counts: tuple[int, ...]
+    column_types: tuple[int, ...]
+    group_of: Tensor
+    lower: Tensor
+    upper: Tensor
+
+    @classmethod
+    def of(cls, layouts: Sequence[CandidateLayout], candidates: int) -> "StackedLayouts":
+        layouts = layouts[:1] if all(layout is layouts[0] for layout in layouts) else layouts
+        types = range(len(layouts[0].counts))
+        counts = tuple(max(layout.counts[t] for layout in layouts) for t in types)
+        widths = [max(layout.column_types.count(t) for layout in layouts) for t in types]
+        first_group, first_column, total = np.cumsum([0, *counts]), np.cumsum([0, *widths]), sum(counts)
+        member_of = np.full((len(layouts), candidates, sum(widths)), -1)
+        lower, upper = np.zeros((2, len(layouts), total + 1), np.int64)
+        upper[:] = candidates + 1
+        for row, layout in enumerate(layouts):
+            start, column = np.cumsum([0, *layout.counts]), 0
+            for t in types:
+                width, to = layout.column_types.count(t), first_group[t]
+                part = layout.groups[:, column : column + width]
+                at = slice(first_column[t], first_column[t] + width)
+                member_of[row, : len(part), at] = np.where(part >= 0, part - start[t], -1)
+                lower[row, to : to + layout.counts[t]] = layout.lower[start[t] : start[t + 1]]
+                upper[row, to : to + layout.counts[t]] = layout.upper[start[t] : start[t + 1]]
+                column += width
+        column_types = tuple(t for t, width in enumerate(widths) for _ in range(width))
+        group_of = np.where(member_of >= 0, member_of + first_group[list(column_types)], total)
+        stacked = (torch.from_numpy(part) for part in (group_of, lower, upper))
+        return cls(torch.from_numpy(member_of), counts, column_types, *stacked)
+
+    def select(self, values: Tensor, problems: Tensor) -> Tensor:
+        """Rows of problems, of values with one row each or one row for all."""
+        return values[problems] if len(values) > 1 else values.expand(len(problems), *values.shape[1:])
+
+    def remaining(self, true: Tensor, problems: Tensor, types: Sequence[int]) -> Tensor:
+        """How many true candidates the groups of each candidate still need, or may have, summed by group type.
+
+        ``true`` is (slots, candidates) bool, ``types`` some of the types; returns (slots, candidates, types).
+        """
+        groups = self.select(self.group_of, problems)
+        lower, upper = self.select(self.lower, problems), self.select(self.upper, problems)
+        index = groups.flatten(1)
+        placed = torch.zeros_like(lower).scatter_add(1, index, true.long().repeat_interleave(groups.shape[2], dim=1))
+        left = (torch.where(lower > 0, lower, upper) - placed).clamp_min(0).float()
+        left[:, -1] = 0
+        of_column = left.gather(1, index).view(groups.shape)
+        return torch.stack([of_column[..., [t == of for of in self.column_types]].sum(2) for t in types], dim=-1)
 
 
 class CandidateNetwork(RecurrentNetwork):
     """A network of `make_network` on batches of problems.
 
     A batch has "open", the open candidates, and "known", the logits of the others: (problems, candidates) each. Only
-    open candidates are nodes, so the graph carries what is known.
+    open candidates are nodes, so the graph carries what is known. It may have "features", (problems, candidates,
+    features - 1), of candidates, and "problem", (problems,), the rows of the groups if these differ.
     """
 
     exchangeable: Sequence[tuple[int, int]] = ()
@@ -70,12 +146,16 @@ class CandidateNetwork(RecurrentNetwork):
         ``groups`` are those of the candidates; by default `groups_of` the batch.
         """
         batch = batch if "open" in batch else self.prepare(batch)
-        member_of, counts, classes = self.groups_of(batch) if groups is None else groups
-        graph, nodes = open_graph(batch["open"], batch["member_of"] if member_of is None else member_of, counts)
+        member_of, counts, classes, column_types = self.groups_of(batch) if groups is None else groups
+        member_of = member_of if member_of.dim() == 2 else member_of[batch["problem"]]
+        graph, nodes = open_graph(batch["open"], member_of, counts, column_types)
         state = self.initial_state(batch) if state is None else state
         logits = batch["known"].flatten().repeat(steps, 1)
         if graph.num_nodes:
-            outputs, state = self.rrn.run(state.h.new_ones(graph.num_nodes, 1), graph, steps=steps, state=state)
+            x = state.h.new_ones(graph.num_nodes, 1)
+            if "features" in batch:
+                x = torch.cat([batch["features"].flatten(0, 1)[nodes], x], dim=1)
+            outputs, state = self.rrn.run(x, graph, steps=steps, state=state)
             logits = logits.index_copy(1, nodes, outputs[..., 0])
         return logits.view(steps, -1, classes), state
 
@@ -131,14 +211,16 @@ class CandidateNetwork(RecurrentNetwork):
         return widen(self.rrn, weights, state, others, prefix="rrn.")
 
 
-def open_graph(open_: Tensor, member_of: Tensor, counts: Sequence[int]) -> tuple[Groups, Tensor]:
+def open_graph(
+    open_: Tensor, member_of: Tensor, counts: Sequence[int], column_types: Sequence[int] | None = None
+) -> tuple[Groups, Tensor]:
     """The graph of the open candidates (problems, candidates), and the indices of its nodes among all candidates.
 
-    ``member_of`` is (candidates, types), or (problems, candidates, types).
+    ``member_of`` is (candidates, columns), or (problems, candidates, columns).
     """
     nodes = open_.flatten().nonzero()[:, 0]
     groups = member_of[nodes % open_.shape[1]] if member_of.dim() == 2 else member_of.flatten(0, 1)[nodes]
-    return Groups(groups, counts, open_.sum(1).cumsum(0)), nodes
+    return Groups(groups, counts, open_.sum(1).cumsum(0), column_types), nodes
 
 
 def known_logits(true: Tensor) -> Tensor:
@@ -155,13 +237,18 @@ class CandidateBatch(Problems):
     Args:
         network: called with the batch of the problems in slots; returns a state and logits (steps, problems · cells,
             classes), of which those from ``first_class`` on are candidates.
-        batch: what the network reads, tensors by name with n rows. For search it has "open" and "known", the open
-            candidates and the logits of the others: (n, candidates) each.
+        batch: what the network reads, tensors by name with n rows. For search it has "open", the open candidates, and
+            maybe "known", the logits of the others: (n, candidates) each.
         layouts: candidates and groups of each problem; one for all of them if they share it.
         true: (n, candidates) bool, the candidates that are given.
         decides: whether each cell has exactly one true candidate, so that the largest logit of a cell is chosen;
             otherwise all candidates with a positive logit are.
         search: use best-first search; for networks trained to detect contradictions.
+        commit: fix the surest candidate every few steps, see `rrn.inference.committing`.
+        counted_types: types of groups whose number of remaining true candidates is a feature of the network.
+        evidence: (n, candidates), logits that are a feature of the network.
+        preferences: (n, candidates), weights of candidates in the objective.
+        seed: of the noise in choices.
         diagnose: the status and message of a problem whose first attempt failed, by its number.
         forward_kwargs: further arguments of the network.
     """
@@ -175,25 +262,39 @@ class CandidateBatch(Problems):
         *,
         decides: bool = True,
         search: bool = False,
+        commit: bool = False,
+        counted_types: Sequence[int] = (),
+        evidence: Tensor | None = None,
+        preferences: Tensor | None = None,
+        seed: int = 0,
         diagnose: Callable[[int], tuple[Status, str]] | None = None,
         **forward_kwargs: Any,
     ) -> None:
         self.network, self.forward_kwargs, self.diagnosis = network, forward_kwargs, diagnose
-        device = network.device
-        self.batch = {name: part.to(device) for name, part in batch.items()}
+        self.device = network.device
+        self.batch = {name: part.to(self.device) for name, part in batch.items()}
+        if "open" in batch and "known" not in batch:
+            self.batch["known"] = known_logits(true).to(self.device)
         self.layouts = [layouts] * len(true) if isinstance(layouts, CandidateLayout) else list(layouts)
-        self.true, self.decides = true, decides
-        shared = isinstance(layouts, CandidateLayout) or all(layout is self.layouts[0] for layout in self.layouts)
-        self.group_of, self.needed = _stack(self.layouts[:1] if shared else self.layouts, true.shape[1])
+        self.true, self.decides, self.seed = true, decides, seed
+        self.counted_types, self.evidence, self.preferences = counted_types, evidence, preferences
+        self.best_of_attempts = preferences is not None
+        self.stacked = StackedLayouts.of(self.layouts, true.shape[1])
+        if type(network) is CandidateNetwork:  # it has no groups of its own
+            member_of, counts, column_types, *_ = self.stacked
+            table = (member_of[0] if len(member_of) == 1 else member_of).to(self.device)
+            self.forward_kwargs["groups"] = GroupTable(table, counts, column_types=column_types)
         if search:
-            self.search = BestFirstSearch(self._queue, self._initial_state)
+            self.search = BestFirstSearch(lambda problem, _: BranchQueue(*self._start(problem)), self._initial_state)
+        elif commit:
+            self.search = Committing(self._commit_queue, self._initial_state)
 
     def __len__(self) -> int:
         return len(self.true)
 
     def batch_key(self) -> Hashable:
-        if len(self.group_of) > 1:
-            return self  # problems with different layouts
+        if len(self.stacked.group_of) > 1 or type(self.network) is CandidateNetwork:
+            return self  # problems with different layouts or features
         parts = tuple((name, part.shape[1:]) for name, part in self.batch.items())
         kwargs = tuple((name, id(value)) for name, value in self.forward_kwargs.items())
         return id(self.network), id(self.layouts[0]), parts, kwargs, self.decides, self.search is not None
@@ -228,10 +329,14 @@ class CandidateBatch(Problems):
 
     def run(self, slots: Slots, steps: int) -> tuple[Tensor, State]:
         batch = {name: part[slots.problems] for name, part in self.batch.items()}
+        true = self.true[slots.problems]
         if self.search is not None:
             branches = self.search.branches(slots)
-            batch["open"] = torch.stack([branch.open for branch in branches]).to(self.network.device)
-            batch["known"] = known_logits(torch.stack([branch.true for branch in branches])).to(batch["known"])
+            true, open_ = (self._padded(parts) for parts in ([b.true for b in branches], [b.open for b in branches]))
+            batch["open"], batch["known"] = open_.to(self.device), known_logits(true).to(batch["known"])
+        features = self.features(true, slots.problems)
+        if features is not None:
+            batch["features"] = features.to(batch["known"])
         outputs, state = self.network(batch, steps=steps, state=slots.state, **self.forward_kwargs)
         first, classes = self.network.first_class, outputs.shape[-1]
         logits = outputs.view(steps, len(slots.problems), -1, classes)[..., first:].flatten(2).cpu()
@@ -239,6 +344,16 @@ class CandidateBatch(Problems):
             widths = [len(self.layouts[problem].groups) for problem in slots.problems.tolist()]
             self.search.observe(slots, [row[:width] for row, width in zip(logits[-1], widths, strict=True)])
         return logits, state
+
+    def features(self, true: Tensor, problems: Tensor) -> Tensor | None:
+        """Features of the candidates, given which of them are true, (slots, candidates) bool; None: there are none."""
+        parts = [self.stacked.remaining(true, problems, self.counted_types)] if self.counted_types else []
+        parts += [] if self.evidence is None else [self.evidence[problems][..., None]]
+        return torch.cat(parts, dim=-1) if parts else None
+
+    def _padded(self, rows: list[Tensor]) -> Tensor:
+        width = self.true.shape[1]
+        return torch.stack([row if len(row) == width else pad(row, (0, width - len(row))) for row in rows])
 
     def add_noise(self, state: State, noise: Tensor, generator: torch.Generator | None) -> State:
         return self.network.add_noise(state, noise, generator)
@@ -252,25 +367,32 @@ class CandidateBatch(Problems):
     def answer(self, slots: Slots, outputs: Tensor, slot: int, step: int) -> Tensor:
         return outputs[step, slot]
 
+    def objective(self, problem: int, answer: Tensor) -> float:
+        assert self.preferences is not None
+        chosen = self.choose(answer[None, None], torch.tensor([problem], device="cpu"))
+        return float(self.preferences[problem][chosen[0, 0]].sum())
+
     def choose(self, logits: Tensor, problems: Tensor) -> Tensor:
         """The candidates chosen by logits (steps, problems, candidates), bool."""
         if "open" in self.batch:
             logits = logits.where((self.batch["open"][problems].cpu() | self.true[problems]), float("-inf"))
         if not self.decides:
             return logits > 0
-        cell = self._rows(self.group_of, problems)[..., 0].expand_as(logits)
-        largest = torch.full_like(logits[..., :1], float("-inf")).expand(*logits.shape[:2], self.needed.shape[1])
+        cell = self.stacked.select(self.stacked.group_of[..., 0], problems).expand_as(logits)
+        groups = self.stacked.lower.shape[1]
+        largest = torch.full_like(logits[..., :1], float("-inf")).expand(*logits.shape[:2], groups)
         return (logits == largest.scatter_reduce(2, cell, logits, "amax").gather(2, cell)) & (logits > float("-inf"))
 
     def keeps_rules(self, chosen: Tensor, problems: Tensor) -> Tensor:
         """Whether a choice (steps, problems, candidates) breaks no rule and contains the givens: (steps, problems)."""
         steps, count, _ = chosen.shape
-        groups = self.needed.shape[1]
+        stacked, groups = self.stacked, self.stacked.lower.shape[1]
         step, slot, candidate = chosen.nonzero(as_tuple=True)
-        owner = problems[slot] if len(self.group_of) > 1 else torch.zeros_like(slot)
-        group = self.group_of[owner, candidate] + ((step * count + slot) * groups)[:, None]
+        owner = problems[slot] if len(stacked.group_of) > 1 else torch.zeros_like(slot)
+        group = stacked.group_of[owner, candidate] + ((step * count + slot) * groups)[:, None]
         counts = group.flatten().bincount(minlength=steps * count * groups).view(steps, count, groups)
-        valid = ((counts <= 1) & ((counts == 1) | ~self._rows(self.needed, problems)))[..., :-1].all(-1)
+        lower, upper = stacked.select(stacked.lower, problems), stacked.select(stacked.upper, problems)
+        valid = ((counts <= upper) & (counts >= lower))[..., :-1].all(-1)
         return valid & (chosen | ~self.true[problems]).all(-1)
 
     def confidence(self, answers: list[Tensor]) -> np.ndarray:
@@ -281,8 +403,8 @@ class CandidateBatch(Problems):
             certainty = logits.abs().sigmoid().where(logits.abs() < CERTAIN_LOGIT, 0.0)
             open_ = (certainty > 0).sum(1)
             return (certainty.sum(1) / open_.clamp_min(1)).where(open_ > 0, 1.0).double().numpy()
-        cell = self._rows(self.group_of, torch.arange(len(logits), device="cpu"))[..., 0]
-        cells = logits.new_zeros(len(logits), self.needed.shape[1])
+        cell = self.stacked.select(self.stacked.group_of[..., 0], torch.arange(len(logits), device="cpu"))
+        cells = logits.new_zeros(len(logits), self.stacked.lower.shape[1])
         largest = torch.full_like(cells, float("-inf")).scatter_reduce(1, cell, logits, "amax")
         total = cells.scatter_add(1, cell, (logits - largest.gather(1, cell)).exp())
         asked = cells.scatter_reduce(1, cell, torch.where(given, 2.0, 1.0).to(cells), "amax") == 1.0
@@ -290,33 +412,25 @@ class CandidateBatch(Problems):
         mean = (1 / total.clamp_min(1)).where(asked, 0.0).sum(1) / asked.sum(1).clamp_min(1)
         return mean.where(asked.any(1), 1.0).double().numpy()
 
-    @staticmethod
-    def _rows(values: Tensor, problems: Tensor) -> Tensor:
-        """Rows of problems, of values with one row each or one row for all."""
-        return values[problems] if len(values) > 1 else values.expand(len(problems), *values.shape[1:])
-
     def _initial_state(self, problem: int) -> State:
         return self.enter(torch.tensor([problem], device="cpu"))[1]
 
-    def _queue(self, problem: int) -> BranchQueue:
-        layout = self.layouts[problem]
-        width = len(layout.groups)
-        return BranchQueue(layout, self.batch["open"][problem, :width].cpu(), self.true[problem, :width])
+    def _start(self, problem: int) -> tuple[CandidateLayout, Tensor, Tensor]:
+        layout, width = self.layouts[problem], len(self.layouts[problem].groups)
+        return layout, self.batch["open"][problem, :width].cpu(), self.true[problem, :width]
 
-
-def _stack(layouts: Sequence[CandidateLayout], candidates: int) -> tuple[Tensor, Tensor]:
-    """The groups (layouts, candidates, types) and needed groups (layouts, groups) of several layouts, padded.
-
-    Padding candidates are in a group of their own, the last one, which is not needed.
-    """
-    types = max(layout.groups.shape[1] for layout in layouts)
-    most = max(len(layout.needed) for layout in layouts)
-    groups = torch.full((len(layouts), candidates, types), most, dtype=torch.long, device="cpu")
-    needed = torch.zeros(len(layouts), most + 1, dtype=torch.bool, device="cpu")
-    for row, layout in enumerate(layouts):
-        groups[row, : len(layout.groups), : layout.groups.shape[1]] = layout.groups
-        needed[row, : len(layout.needed)] = layout.needed
-    return groups, needed
+    def _commit_queue(self, problem: int, attempt: int) -> CommitQueue:
+        start, preferences = self._start(problem), None
+        if self.preferences is not None:
+            preferences = self.preferences[problem, : len(start[1])].double().numpy()
+        return CommitQueue(
+            *start,
+            lambda: self._initial_state(problem),
+            decides=self.decides,
+            noise=CHOICE_NOISE if attempt > 1 else 0.0,
+            preferences=preferences,
+            rng=np.random.default_rng([self.seed, problem, attempt]),
+        )
 
 
 def _thirds(units: int) -> "Axis":

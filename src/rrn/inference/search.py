@@ -9,9 +9,11 @@ priority is next: the network evaluates it for some steps, or it is split. All a
 
 import heapq
 import math
-from collections.abc import Callable, Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,31 +35,61 @@ LEAST_PROBABILITY = 0.05
 """Predicted probabilities of a guess are clamped to this distance from 0 and 1."""
 
 
-class CandidateLayout(NamedTuple):
+class CandidateLayout:
     """The candidates of a problem and the groups they are in.
 
-    Attributes:
-        groups: (candidates, types), the group of each type, numbered through over all types. At most one candidate of a
-            group is true. The groups of the first type are the cells.
-        needed: (groups,) bool, whether exactly one candidate of the group is true.
-        cells: the number of groups of the first type.
+    Args:
+        groups: (candidates, columns), the groups of each candidate, numbered through over all types; -1 for no group.
+        lower: (groups,), the least number of true candidates in each group.
+        upper: (groups,), the largest number.
+        counts: the number of groups of each type.
+        column_types: (columns,), the type of each column, ascending; by default column k has type k.
     """
 
-    groups: Tensor
-    needed: Tensor
-    cells: int
+    def __init__(
+        self,
+        groups: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        counts: Sequence[int],
+        column_types: Sequence[int] | None = None,
+    ) -> None:
+        self.groups, self.lower, self.upper, self.counts = groups, lower, upper, tuple(int(count) for count in counts)
+        self.column_types = tuple(range(groups.shape[1]) if column_types is None else column_types)
+        self.cells = self.counts[0]
+        """The number of groups of the first type."""
+        first = slice(0, self.cells)
+        one_each = self.column_types.count(0) == 1 and bool((groups[:, 0] >= 0).all())
+        self.decides = one_each and bool((lower[first] == 1).all() and (upper[first] == 1).all())
+        """Whether exactly one candidate of each group of the first type, a cell, is true, and all are in one."""
+        self.index = torch.from_numpy(np.where(groups < 0, len(lower), groups))  # the group of no rule is the last
+        self.least, self.most = torch.from_numpy(lower), torch.from_numpy(upper)
 
-    def excluded_by(self, candidate: int) -> Tensor:
-        """The candidates that share a group with one of them, itself included: (candidates,) bool."""
-        return (self.groups == self.groups[candidate]).any(1)
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What compiled code reads: groups; where the members of each group begin; the members; lower; upper."""
+        candidate, column = np.nonzero(self.groups >= 0)
+        group = self.groups[candidate, column]
+        starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(self.lower)))])
+        members = candidate[np.argsort(group, kind="stable")]
+        return self.groups, starts, members, self.lower, self.upper
+
+    def count(self, candidates: Tensor) -> Tensor:
+        """How many of the candidates, (candidates,) bool, are in each group: (groups,)."""
+        return self.index[candidates].flatten().bincount(minlength=len(self.lower) + 1)[:-1]
+
+    def excluded_by(self, true: Tensor) -> Tensor:
+        """The members of groups with as many true candidates as they may have, those included: (candidates,) bool."""
+        full = torch.cat([self.count(true) >= self.most, true.new_zeros(1)])
+        return full[self.index].any(1)
 
     def possible(self, left: Tensor) -> bool:
-        """Whether every needed group has a candidate among those left, (candidates,) bool."""
-        return bool(self.groups[left].flatten().bincount(minlength=len(self.needed))[self.needed].all())
+        """Whether every group has enough candidates among those left, (candidates,) bool."""
+        return bool((self.count(left) >= self.least).all())
 
     def predict(self, open_: Tensor, logits: Tensor) -> "Prediction":
         """Probabilities from logits (candidates,), if one open candidate of each cell is true, or none."""
-        cell = self.groups[:, 0]
+        cell = self.index[:, 0]
         logits = torch.where(open_, logits, float("-inf"))
         highest = logits.new_full((self.cells,), float("-inf")).scatter_reduce(0, cell, logits, "amax")
         highest = highest.nan_to_num(neginf=0.0)
@@ -107,6 +139,21 @@ class Visit(NamedTuple):
     entropy: float = math.inf
 
 
+class Queue(Protocol):
+    """The branches of one problem."""
+
+    root: Branch
+
+    def next(self, visit: Visit, state: State, logits: Tensor) -> tuple[Visit, State | None]:
+        """The next visit and its state, after an evaluation with logits (candidates,).
+
+        The state is None for the initial state of the whole problem, if no branch is left.
+        """
+
+    def put_back(self, visit: Visit) -> None:
+        """Return the branch of an attempt that is over to the queue."""
+
+
 class BranchQueue:
     """The branches of one problem that wait to be evaluated or split, by priority.
 
@@ -121,10 +168,6 @@ class BranchQueue:
         self.pushed = 0
 
     def next(self, visit: Visit, state: State, logits: Tensor) -> tuple[Visit, State | None]:
-        """The next visit and its state, after an evaluation with logits (candidates,).
-
-        The state is None for the initial state of the whole problem, if no branch is left.
-        """
         if not (self.begun and visit.branch is self.root):
             prediction = self.layout.predict(visit.branch.open, logits)
             entropy = float(prediction.entropy.sum())
@@ -148,7 +191,6 @@ class BranchQueue:
         return Visit(self.root), state if visit.branch is self.root else None
 
     def put_back(self, visit: Visit) -> None:
-        """Return the branch of an attempt that is over to the queue."""
         if visit.branch is not self.root:
             self._push(visit.branch)
 
@@ -163,7 +205,7 @@ class BranchQueue:
         candidate, probability = guess
         itself = torch.zeros_like(branch.true)
         itself[candidate] = True
-        excluded = self.layout.excluded_by(candidate)
+        excluded = self.layout.excluded_by(branch.true | itself)
         for removed, true, share in (
             (excluded, branch.true | itself, probability),
             (itself, branch.true, 1 - probability),
@@ -181,7 +223,7 @@ def choose_guess(layout: CandidateLayout, prediction: Prediction) -> tuple[int, 
         return None
     entropy = torch.where(prediction.entropy < DECIDED_ENTROPY, prediction.entropy + 10.0, prediction.entropy)
     cell = int(torch.where(undecided, entropy, float("inf")).argmin())
-    probability, candidate = torch.where(layout.groups[:, 0] == cell, prediction.probability, -1.0).max(0)
+    probability, candidate = torch.where(layout.index[:, 0] == cell, prediction.probability, -1.0).max(0)
     return int(candidate), min(max(float(probability), LEAST_PROBABILITY), 1 - LEAST_PROBABILITY)
 
 
@@ -189,27 +231,37 @@ class BestFirstSearch:
     """The search policy of `rrn.inference.attempts`: assigns branches of the problems to slots.
 
     Args:
-        queue_of: makes the queue of a problem from its number.
+        queue_of: makes the queue of a problem from its number and the attempt.
         initial_state: of a problem, from its number.
     """
 
     stride = EVALUATION_STEPS
+    shared = True
+    """Whether all attempts at a problem share its branches."""
 
-    def __init__(self, queue_of: Callable[[int], BranchQueue], initial_state: Callable[[int], State]) -> None:
+    def __init__(self, queue_of: Callable[[int, int], Queue], initial_state: Callable[[int], State]) -> None:
         self.queue_of, self.initial_state = queue_of, initial_state
-        self.queues: dict[int, BranchQueue] = {}
+        self.queues: dict[tuple[int, int], Queue] = {}
         self.visits: dict[tuple[int, int], Visit] = {}
         self.logits: dict[tuple[int, int], Tensor] = {}
         self.paused: Collection[tuple[int, int]] = ()
         """Problems and attempts that have no slot for some strides; they keep their branch."""
 
+    def first_split(self, attempt: int) -> int:
+        """The steps of an attempt before its first split."""
+        return FIRST_SPLIT if attempt == 1 else FURTHER_SPLIT if attempt <= NOISY_ATTEMPTS else EVALUATION_STEPS
+
+    def _key(self, problem: int, attempt: int) -> tuple[int, int]:
+        return problem, 0 if self.shared else attempt
+
     def branches(self, slots: Slots) -> list[Branch]:
         """The branch of each slot."""
         keys = slots.entries()
         for problem, attempt in keys:
-            if problem not in self.queues:
-                self.queues[problem] = self.queue_of(problem)
-            self.visits.setdefault((problem, attempt), Visit(self.queues[problem].root))
+            key = self._key(problem, attempt)
+            if key not in self.queues:
+                self.queues[key] = self.queue_of(problem, attempt)
+            self.visits.setdefault((problem, attempt), Visit(self.queues[key].root))
         return [self.visits[key].branch for key in keys]
 
     def observe(self, slots: Slots, logits: Iterable[Tensor]) -> None:
@@ -219,18 +271,21 @@ class BestFirstSearch:
 
     def assign(self, slots: Slots) -> Slots:
         """The slots with the branches to evaluate next. Called before every stride."""
+        if not self.visits:
+            return slots
         keys, states = slots.entries(), []
         for key in [key for key in self.visits if key not in keys and key not in self.paused]:
             visit = self.visits.pop(key)
-            if key[0] in self.queues:
-                self.queues[key[0]].put_back(visit)
+            if self._key(*key) in self.queues:
+                self.queues[self._key(*key)].put_back(visit)
         parts = zip(*(part.split(slots.rows.tolist()) for part in slots.state.parts()), strict=True)
         for key, age, part in zip(keys, slots.age.tolist(), parts, strict=True):
             state: State | None = State.of(part)
-            if age >= _first_split(key[1]):
-                self.visits[key], state = self.queues[key[0]].next(self.visits[key], State.of(part), self.logits[key])
+            if age >= self.first_split(key[1]):
+                queue = self.queues[self._key(*key)]
+                self.visits[key], state = queue.next(self.visits[key], State.of(part), self.logits[key])
             states.append(self.initial_state(key[0]) if state is None else state)
-        joined = State.of(torch.cat(rows) for rows in zip(*(state.parts() for state in states), strict=True))
+        joined = State.of([torch.cat(rows) for rows in zip(*[state.parts() for state in states], strict=True)])
         return slots._replace(rows=torch.tensor([len(state.h) for state in states], device="cpu"), state=joined)
 
     def accepts_noise(self, slots: Slots) -> Tensor:
@@ -240,9 +295,6 @@ class BestFirstSearch:
 
     def close(self, problem: int) -> None:
         """Forget a problem that is done."""
-        self.queues.pop(problem, None)
+        for key in [key for key in self.queues if key[0] == problem]:
+            del self.queues[key]
         self.visits = {key: visit for key, visit in self.visits.items() if key[0] != problem}
-
-
-def _first_split(attempt: int) -> int:
-    return FIRST_SPLIT if attempt == 1 else FURTHER_SPLIT if attempt <= NOISY_ATTEMPTS else EVALUATION_STEPS

@@ -167,18 +167,19 @@ class ResidualUpdate(Update):
 class SharedLayerUpdate(Update):
     """One hidden layer z on [s, m, x] gives both the next messages and the change of s::
 
-        z ← x · clamp([s, m, x] W, 0, 6)        s ← normalise(s + z V)
+        z ← a · clamp([s, m, x] W, 0, 6)        s ← normalise(s + z V)
 
     The first units of z are h, which the messages read; the readout reads s. normalise() scales to a mean square of 1.
-    x is one number per node: 1, or 0 for a node that sends nothing. The clamp bounds the feedback through group sums.
+    a is the last of the ``features`` of x: 1, or 0 for a node that sends nothing. The clamp bounds the feedback through
+    group sums.
     """
 
-    def __init__(self, hidden: int, messages: int, layer: int) -> None:
+    def __init__(self, hidden: int, messages: int, layer: int, features: int = 1) -> None:
         super().__init__()
         if layer < messages:
             raise InputError(f"layer: expected at least the {messages} units of all messages, got {layer}")
         self.hidden, self.messages = hidden, messages
-        self.first = nn.Parameter(torch.empty(hidden + messages + 1, layer))
+        self.first = nn.Parameter(torch.empty(hidden + messages + features, layer))
         self.second = nn.Parameter(torch.empty(layer, hidden))
         self.reset_parameters()
 
@@ -197,7 +198,7 @@ class SharedLayerUpdate(Update):
 
     def forward(self, state: State, x: Tensor, m: Tensor) -> State:
         (s,) = state.memory
-        z = (torch.cat([s, m, x], dim=-1) @ self.first).clamp(0.0, CLAMP) * x
+        z = (torch.cat([s, m, x], dim=-1) @ self.first).clamp(0.0, CLAMP) * x[:, -1:]
         s = s + z @ self.second
         return State(z[:, : self.messages], (s * torch.rsqrt(s.square().mean(-1, keepdim=True) + 1e-6),))
 

@@ -9,14 +9,16 @@ from functools import cache
 
 import numpy as np
 
-from rrn.constraints.exact import Cover, dig, random_answer, search
+from rrn.constraints.exact import dig, random_answer, search
+from rrn.inference.search import CandidateLayout
 from rrn.tasks.sudoku.grid import Box, candidate_groups, size_of
 
 
 @cache
-def _cover(box: Box) -> Cover:
+def _layout(box: Box) -> CandidateLayout:
     member_of, counts = candidate_groups(box)
-    return Cover.of(member_of[:, :4] + np.cumsum([0, *counts[:3]]), np.ones(4 * size_of(box) ** 2, bool))
+    one = np.ones(4 * size_of(box) ** 2, np.int64)
+    return CandidateLayout(member_of[:, :4] + np.cumsum([0, *counts[:3]]), one, one, counts[:4])
 
 
 def solve(grid: np.ndarray, box: Box, limit: int, most_placements: int) -> tuple[np.ndarray, int]:
@@ -24,7 +26,7 @@ def solve(grid: np.ndarray, box: Box, limit: int, most_placements: int) -> tuple
     UNKNOWN if the search was not finished."""
     cells = np.flatnonzero(grid)
     givens = cells * size_of(box) + grid[cells].astype(np.int64) - 1
-    true, count = search(_cover(box), givens, limit=limit, most_placements=most_placements)
+    true, count = search(_layout(box), givens, limit=limit, most_placements=most_placements)
     return _as_grid(np.flatnonzero(true), box), count
 
 
@@ -44,8 +46,8 @@ def generate(
     fewest, most = extra_givens
     puzzles, solutions = np.zeros((2, count, size_of(box) ** 2), np.uint8)
     for puzzle, solution in zip(puzzles, solutions, strict=True):
-        answer = random_answer(_cover(box), rng)
-        given, emptied = dig(_cover(box), answer, rng)
+        answer = random_answer(_layout(box), rng)
+        given, emptied = dig(_layout(box), answer, rng)
         extra = fewest if fewest == most else int(rng.integers(fewest, most + 1))
         puzzle[:] = _as_grid(np.concatenate([given, emptied[:extra]]), box)
         solution[:] = _as_grid(answer, box)
