@@ -272,6 +272,7 @@ def test_puzzles_of_other_sizes(cells: int, visit: Any) -> None:
     page.wait_for_selector(".verdict.good")
     assert solves(shown_grid(page, size), puzzles, box).all()
     assert page.get_by_role("button", name="Type ").count() == size
+    assert page.locator(".chart .axis", has_text=re.compile(f"^{cells}$")).count() >= 1
     assert page.evaluate(OVERLAPS) == []
     last = int(page.locator(".player input").get_attribute("max"))
     set_slider(page, max(last // 3, 1))
@@ -703,11 +704,14 @@ def test_the_api_documentation_lists_every_operation(visit: Any, client: Any) ->
 def test_take_the_screenshots(visit: Any, weights: dict[str, Any]) -> None:
     folder = Path(os.environ["RRN_SCREENSHOTS"])
     hard = next((puzzle for puzzle in EXAMPLES if puzzle.count(".") == 64), EXTREME)
+    large, _ = generate(1, np.random.default_rng(2), extra_givens=20, box=(4, 4))
     shots = [
         ("page_sudoku", f"#sudoku?puzzle={hard}", 0.35, {}),
         ("page_sudoku_dark", f"#sudoku?puzzle={hard}", 1.0, {"color_scheme": "dark"}),
         ("page_not_solved", f"#sudoku?puzzle={IMPOSSIBLE}", 1.0, {}),
         ("page_phone", f"#sudoku?puzzle={hard}", 0.35, {"viewport": PHONE, "device_scale_factor": 2}),
+        ("page_two_networks", f"#sudoku?puzzle={hard}", 0.5, {}),
+        ("page_sizes", f"#sudoku?puzzle={grid_to_line(large[0])}", 0.15, {}),
         ("page_babi", "#babi", 1.0, {}),
         ("page_pretty_clevr", "#pretty-clevr?seed=7&start=0&jumps=5", 1.0, {}),
         ("page_ages", "#ages", 0.6, {"color_scheme": "dark"}),
@@ -723,6 +727,10 @@ def test_take_the_screenshots(visit: Any, weights: dict[str, Any]) -> None:
             page.get_by_label("Example").select_option("2")
             page.wait_for_selector(".facts li:nth-child(4)")
             page.wait_for_selector("#panel-babi .player:visible")
+        if name == "page_two_networks":
+            page.get_by_text("Network, steps and size").click()
+            page.get_by_label("Second network beside it").select_option("sudoku-paper")
+            page.wait_for_selector(".beside .verdict.good, .beside .verdict.bad")
         last = int(page.locator(f"#panel-{task} .player input").get_attribute("max"))
         set_slider(page, max(1, round(share * last)))
         if task == "pretty-clevr":

@@ -36,7 +36,7 @@ export function lineChart(values, most, label, xLabel, onchoose) {
   const svg = frame(label, xLabel);
   const last = values.length - 1;
   const spacing = Math.max(1, Math.ceil(last / 8));
-  ticks(svg, [0, 27, 54, 81].filter((value) => value <= most), most, false);
+  ticks(svg, [0, 1, 2, 3].map((third) => Math.round((third * most) / 3)), most, false);
   ticks(svg, values.map((_, t) => t).filter((t) => t % spacing === 0), Math.max(last, 1), true);
   const x = (t) => across(t / Math.max(last, 1));
   const points = values.map((value, t) => `${x(t).toFixed(1)},${up(value / most).toFixed(1)}`);
