@@ -468,6 +468,7 @@ def test_every_response_has_the_security_headers(client: TestClient) -> None:
 
 def test_static_files_are_served_with_their_content_types(client: TestClient) -> None:
     kinds = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+    kinds[".bin"] = "application/octet-stream"
     files = [path for path in STATIC.rglob("*") if path.is_file()]
     assert len(files) > 10
     for path in files:
@@ -479,7 +480,7 @@ def test_static_files_are_served_with_their_content_types(client: TestClient) ->
 
 def test_the_page_loads_nothing_from_other_sites_and_builds_no_html_from_strings() -> None:
     for path in STATIC.rglob("*.*"):
-        text = path.read_text()
+        text = path.read_bytes().decode("latin-1")
         elsewhere = [url for url in re.findall(r"https?://[^\s\"'`)]+", text) if url not in (SVG, PAPER)]
         assert not elsewhere, f"{path.name}: {elsewhere}"
         forbidden = re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|DOMParser", text)
