@@ -255,3 +255,10 @@ def test_a_problem_is_diagnosed_by_exact_search(problem: Problem, status: Status
     found, explanation = problem.diagnose()
     assert found is status
     assert explanation.startswith(message)
+
+
+def test_groups_that_would_take_much_memory_are_refused() -> None:
+    stars = [[0, number] for number in range(1, 300)]
+    with pytest.raises(InputError, match="pair: too many overlapping groups; the limit is 5,000,000"):
+        Constraints(1_000_000, at_most={"pair": stars})
+    assert Constraints(1000, at_most={"pair": stars}).member_of.shape == (1000, 299)

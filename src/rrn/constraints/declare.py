@@ -20,6 +20,8 @@ Grouping = Iterable[Iterable[Hashable]] | Callable[[Any], Hashable]
 """The groups of a type: lists of candidates; or a function that returns the group of a candidate, None for no group."""
 Bound = int | Sequence[int] | Mapping[Any, int] | Callable[[Any], int]
 """k of the groups of a type: one number; one for each listed group; or one for each value of the grouping function."""
+MOST_MEMBERSHIPS = 5_000_000
+"""Of all types: candidates times the most groups that one candidate is in. The arrays of groups have this size."""
 RULES = ("exactly", "at most", "at least")
 
 
@@ -92,6 +94,9 @@ class Constraints:
             for name, grouping in types.items():
                 groups, keys = self._groups(name, grouping)
                 columns.append(_columns(groups, len(self.candidates)))
+                if sum(of_type.size for of_type in columns) > MOST_MEMBERSHIPS:
+                    most = f"{MOST_MEMBERSHIPS:,} candidates times groups of one candidate"
+                    raise InputError(f"{name}: too many overlapping groups; the limit is {most}")
                 numbers.append(_bounds(name, (k or {}).get(name, 1), keys))
         self.counts = tuple(len(of_type) for of_type in numbers)
         """The number of groups of each type."""
@@ -255,7 +260,10 @@ def _columns(groups: list[list[int]], candidates: int) -> np.ndarray:
     order = np.argsort(member, kind="stable")
     often = np.bincount(member, minlength=candidates)
     column = np.arange(len(member)) - np.repeat(np.cumsum(often) - often, often)
-    columns = np.full((candidates, max(1, int(often.max(initial=0)))), -1)
+    most = max(1, int(often.max(initial=0)))
+    if candidates * most > MOST_MEMBERSHIPS:
+        return np.broadcast_to(np.int64(-1), (candidates, most))  # without memory; the caller refuses it
+    columns = np.full((candidates, most), -1)
     columns[member[order], column] = group[order]
     return columns
 
