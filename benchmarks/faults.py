@@ -1,7 +1,7 @@
 """Everything that SECURITY.md promises, attacked: ``python -m benchmarks.faults`` writes results/faults.json.
 
-``python -m benchmarks.faults mutants clients`` runs parts of it, and keeps what the file says of the others. About ten
-minutes of one core; nothing here is a measure of speed. It ends with an error code if anything was lost.
+``python -m benchmarks.faults mutants clients`` runs parts of it, and keeps what the file says of the others. About half
+an hour of one core; nothing here is a measure of speed. It ends with an error code if anything was lost.
 """
 
 import json

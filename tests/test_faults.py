@@ -91,13 +91,18 @@ def test_published_results_have_no_loss() -> None:
     assert served["answered"] > 100
     assert not served["memory_mb"]["grew"]
     parts = {name: part["table"] for name, part in json.loads((ROOT / "results" / "faults.json").read_text()).items()}
-    assert set(parts) == {"kills", "mutants", "requests", "clients"}
+    assert set(parts) == {"kills", "mutants", "requests", "clients", "engines", "declared", "memory", "orphans"}
     assert all(row["losses"] == 0 for table in parts.values() for row in table.values())
     assert sum(row["trials"] for row in parts["kills"].values()) >= 100
     assert all(2 * row["in_writing"] >= row["trials"] for row in parts["kills"].values())
     assert all(row["trials"] >= 1000 for row in parts["mutants"].values())
     assert {f"mutants, {name}" for name in LOADERS} <= set(parts["mutants"]), "a reader was not tested"
     assert sum(row["trials"] for row in parts["requests"].values()) >= 10_000
+    assert {f"engines, {name}" for name in comparisons.ATTACKS} == set(parts["engines"])
+    assert sum(row["trials"] for row in parts["engines"].values()) >= 5000
+    assert sum(row["trials"] for row in parts["declared"].values()) >= 5000
+    assert sum(row["trials"] for row in parts["orphans"].values()) >= 20
+    assert {"one address with many requests", "one address with many connections"} <= set(parts["clients"])
 
 
 @pytest.mark.parametrize("name", comparisons.ATTACKS)
