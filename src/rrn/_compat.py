@@ -193,12 +193,15 @@ def has_hooks(tensor: Any) -> bool:
     return bool(getattr(tensor, "_backward_hooks", True))
 
 
-def version(tensor: Any) -> int:
-    """How often a tensor was changed in place; 0 where torch does not count, as for inference tensors."""
-    try:
-        return int(tensor._version)
-    except (AttributeError, RuntimeError):
-        return 0
+def versions(tensors: Any) -> list[int]:
+    """How often each tensor was changed in place; 0 where torch does not count, as for inference tensors."""
+    counts = []
+    for tensor in tensors:
+        try:
+            counts.append(int(tensor._version))
+        except (AttributeError, RuntimeError):
+            counts.append(0)
+    return counts
 
 
 def _lerp_each(tensors: Any, targets: Any, weight: float) -> None:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint as recompute_in_backward
 
 from rrn import engines
-from rrn.engines.plain import SMALL, threads_for
+from rrn.engines.plain import SMALL
 from rrn.errors import InputError, NotFiniteError, check_count, shorten
 from rrn.graphs import Aggregate, EdgeList, Graph, NeighbourTable, from_pyg
 from rrn.inference.attempts import NOISE, Callback, run_attempts
@@ -115,7 +115,9 @@ class RRN(Resettable):
         layers = {"encoder_layers": 0 if encoder_layers is None else encoder_layers, "update_layers": update_layers}
         layers |= {"readout_layers": readout_layers, "dropout_layers": dropout_layers, "edge_features": edge_features}
         for name, number in (counts | layers).items():
-            check_count(name, number, least=1 if name in counts else 0)
+            least = 1 if name in counts else 0
+            if type(number) is not int or number < least:
+                check_count(name, number, least)
         if not isinstance(dropout, int | float) or not 0 <= dropout <= 1:
             raise InputError(f"dropout: expected a number from 0 to 1, got {shorten(repr(dropout))}")
         if encoder_layers is None and isinstance(update, str) and features != hidden:
@@ -209,8 +211,10 @@ class RRN(Resettable):
         ``checkpoint=k`` stores every k-th state and recomputes the rest in the backward pass. Memory is then that of k
         steps, for a third more time.
         """
-        check_count("steps", steps)
-        check_count("checkpoint", 1 if checkpoint is None else checkpoint)
+        if type(steps) is not int or steps < 1:
+            check_count("steps", steps)
+        if checkpoint is not None:
+            check_count("checkpoint", checkpoint)
         given = self._prepared(x, edge_index, edge_attr, batch)
         if state is None:
             state = self.update.initial_state(given.x)
@@ -220,8 +224,12 @@ class RRN(Resettable):
         if checkpoint is None:
             if torch.compiler.is_compiling() or torch.get_num_threads() == 1 or given.x.numel() > SMALL:
                 return engine.run(self, given, state, steps)
-            with threads_for(given.x.numel()):
+            threads = torch.get_num_threads()
+            torch.set_num_threads(1)  # as `threads_for`
+            try:
                 return engine.run(self, given, state, steps)
+            finally:
+                torch.set_num_threads(threads)
         parts = []
         for done in range(0, steps, checkpoint):
             some = min(checkpoint, steps - done)

@@ -54,8 +54,8 @@ class _File:
         lines: dict[Place, int] = {}
         for at, line in _places(self.text):
             lines.setdefault(at, line)
-        at = 3 if len(place) > 3 and place[2] == "groups" else 2
-        words = [f"group {part + 1}" if isinstance(part, int) and n == at else part for n, part in enumerate(place)]
+        level = 3 if len(place) > 3 and place[2] == "groups" else 2
+        words = [f"group {part + 1}" if isinstance(part, int) and n == level else part for n, part in enumerate(place)]
         where = ", ".join(shorten(word) for word in words if not isinstance(word, int))
         raise InputError(f"{self.name}: line {lines.get(place, 1)}: {where + ': ' if where else ''}{why}")
 

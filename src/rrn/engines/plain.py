@@ -160,9 +160,10 @@ def fits_compiled(
     parts = (network.message, message), (network.update, update), (network.readout, readout)
     if type(network).read is not RRN.read or not all(k is None or is_unmodified(part, k) for part, k in parts):
         return False
-    if any(part.shape[0] != given.graph.num_nodes for part in (given.x, *state.parts())):
+    tensors = given.x, state.h, *state.memory
+    if any(part.shape[0] != given.graph.num_nodes for part in tensors):
         return False
-    return supports_compiled(given.x, *state.parts(), given.edge_term, *network.parameters())
+    return supports_compiled(*tensors, given.edge_term, *network.parameters())
 
 
 def detach_without_grad(*tensors: Tensor) -> tuple[Tensor, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rrn._compat import version
+from rrn._compat import versions
 from rrn.errors import InputError
 
 Aggregate = Literal["sum", "mean", "max"]
@@ -39,17 +39,18 @@ class Graph(ABC):
     edge_shape: tuple[int, ...]
     graphs = 1
     """The number of graphs, where the layout knows it."""
-    _tensors: tuple[tuple[Tensor, int], ...] = ()
-    """The tensors that define the graph, with their versions."""
+    _tensors: tuple[Tensor, ...] = ()
+    """The tensors that define the graph."""
+    _versions: Sequence[int] = ()
 
     def _keep(self, *tensors: Tensor) -> None:
         """Remember the tensors that define the graph, for `check_unchanged`."""
         if not torch.compiler.is_compiling():
-            self._tensors = tuple((tensor, version(tensor)) for tensor in tensors)
+            self._tensors, self._versions = tensors, versions(tensors)
 
     def check_unchanged(self) -> None:
         """Raise an `InputError` if a tensor of the graph was changed in place: its nodes were checked before that."""
-        if not torch.compiler.is_compiling() and any(version(tensor) != before for tensor, before in self._tensors):
+        if self._tensors and not torch.compiler.is_compiling() and versions(self._tensors) != self._versions:
             raise InputError("graph: its tensors were changed in place; make a new graph")
 
     @abstractmethod

@@ -18,7 +18,7 @@ from rrn.tasks.sudoku.grid import Box, candidate_groups, size_of
 def _layout(box: Box) -> CandidateLayout:
     member_of, counts = candidate_groups(box)
     one = np.ones(4 * size_of(box) ** 2, np.int64)
-    return CandidateLayout(member_of[:, :4] + np.cumsum([0, *counts[:3]]), one, one, counts[:4])
+    return CandidateLayout(member_of[:, :4] + np.cumsum([0, *counts[:3]]), one, one, counts[:4].tolist())
 
 
 def solve(grid: np.ndarray, box: Box, limit: int, most_placements: int) -> tuple[np.ndarray, int]:
