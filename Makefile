@@ -37,10 +37,11 @@ test: $(READY)
 
 # The oldest torch that pyproject.toml allows, in an environment of its own (5 GB: a build for GPUs, run on the CPU).
 OLDEST := .venv-oldest/bin/python
+OLDEST_NEEDS := torch==2.4.0 --editable '.[figures,fast,train,web]' pytest hypothesis httpx2 networkx scikit-learn \
+    torch_geometric jsonschema-rs
 test-oldest:
 	$(PYTHON) -m venv .venv-oldest
-	$(OLDEST) -m pip install --disable-pip-version-check torch==2.4.0 --editable '.[figures,fast,train,web]' \
-	    pytest hypothesis httpx2 networkx scikit-learn torch_geometric jsonschema-rs
+	$(OLDEST) -m pip install --disable-pip-version-check $(OLDEST_NEEDS)
 	$(OLDEST) -m pytest -m "not slow" tests/test_network.py tests/test_golden.py tests/test_compat.py tests/test_compile.py \
 	    tests/nn tests/graphs tests/engines tests/inference tests/constraints tests/estimators tests/training/test_loop.py
 

@@ -113,7 +113,7 @@ def learned() -> list[np.ndarray]:
     labels = [(x[:, 0] > 0).tolist() for x, _ in graphs]
     classifier = RRNClassifier(hidden=4, steps=2, epochs=2, class_weight={True: 2.0}, validation_fraction=0.25)
     classifier.fit(graphs, labels)
-    solver = fit(queens(4).group_types, lambda rng: queens(4).dig(rng), updates=3, slots=4, hidden=8)
+    solver = fit(queens(4), lambda rng: queens(4).dig(rng), updates=3, slots=4, hidden=8)
     solutions = solver.solve([queens(5).dig(rng) for _ in range(3)], max_steps=9, attempts=2)
     x, edges = (torch.from_numpy(part) for part in (graphs[0][0].astype(np.float32), ring))
     record = record_steps(classifier.network_, x, edges, max_steps=3)

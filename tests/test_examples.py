@@ -85,7 +85,7 @@ def test_queens_are_learned_and_mirror_images_are_kept_apart() -> None:
     rng = np.random.default_rng(1)
     problems = [queens.draw(8, rng, testing=True) for _ in range(40)]
     untrained = Solver(make_network(4), solver.group_types).solve(problems, attempts=1).solved.mean()
-    assert solver.solve(problems, attempts=1).solved.mean() > untrained + 0.2
+    assert solver.solve(problems, attempts=1).solved.mean() >= max(untrained, 0.9)
     for problem in problems[:5]:
         assert problem.answer is not None
         for image in (problem.answer.reshape(8, 8)[::-1], np.rot90(problem.answer.reshape(8, 8))):

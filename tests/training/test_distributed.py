@@ -206,11 +206,23 @@ def test_a_carried_state_is_resumed_in_every_process(tmp_path: Path) -> None:
         "0",
     ]
     common = [sys.executable, "-m", "rrn.cli", "train", "sudoku", *sizes, "--schedule", "constant", "--devices", "2"]
-    common += ["--segment", "2", "--slot-steps", "4", "4", "--extra-givens-start", "0", "--validate-every", "100000"]
+    common += [
+        "--stage",
+        "1",
+        "--segment",
+        "2",
+        "--slot-steps",
+        "4",
+        "4",
+        "--extra-givens-start",
+        "0",
+        "--validate-every",
+        "100000",
+    ]
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     for folder, updates in ((whole, 7), (halves, 3), (halves, 7)):
         finish(start([*common, "--updates", str(updates), "--folder", str(folder)]))
-    ours, theirs = load_checkpoint(whole), load_checkpoint(halves)
+    ours, theirs = load_checkpoint(whole / "stage-1"), load_checkpoint(halves / "stage-1")
     assert ours is not None
     assert theirs is not None
     assert ours[0].keys() == theirs[0].keys()

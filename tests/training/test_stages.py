@@ -185,9 +185,9 @@ def test_the_command_shows_its_stages(tmp_path: Path, capsys: pytest.CaptureFixt
     flags = [*small, "--minutes", "5", "--burn-in", "3", "--folder", str(tmp_path)]
     assert main(["train", "ages", *flags, "--json"]) == 0
     printed = capsys.readouterr()
-    assert json.loads(printed.out)["stage"] == 2
-    assert "ages, stage 1 of 2" in printed.err
-    assert "finished at update 2 of stage 2 of 2" in printed.err
+    assert json.loads(printed.out)["stage"] == 3
+    assert "ages, stage 1 of 3" in printed.err
+    assert "finished at update 2 of stage 3 of 3" in printed.err
     config = json.loads((tmp_path / "best" / "config.json").read_text())
     assert all("updates" not in stage for stage in config["preset"]["stages"])
 

@@ -228,7 +228,9 @@ def test_bad_input_is_named(puzzles: object, options: dict[str, object], message
 
 def test_the_default_number_of_attempts_is_that_of_the_command_line(call: Callable[..., tuple[int, str, str]]) -> None:
     _, out, _ = call("solve", "--help")
-    assert f"Unset: {ATTEMPTS}, of a declared problem {DECLARED_ATTEMPTS}." in " ".join(out.replace("│", " ").split())
+    printed = " ".join(out.replace("│", " ").split())
+    assert f"Unset: {ATTEMPTS} by each network" in printed
+    assert f"of a declared problem {DECLARED_ATTEMPTS}." in printed
 
 
 def add_wrong_givens(puzzle: np.ndarray) -> None:
