@@ -4,7 +4,7 @@ Each part starts ``rrn serve`` as a process, and 32 clients request generated pu
 
 * before: the code of ``--before``, where each request was a batch of its own;
 * now: this code, for as long, and until `REQUESTS` are answered, in which memory must not grow;
-* hard: the same, beside one client that sends the hardest known puzzles without pause;
+* hard: the same, beside one client that sends generated hard puzzles without pause;
 * dropping: one client in four disconnects before its response; the others must not be affected.
 
 Status 429 is counted separately. The exit code is 1 after any other error or if memory grows.
@@ -33,7 +33,7 @@ import tyro
 from benchmarks import clients
 from rrn.io.files import write_json
 from rrn.io.machine import machine
-from rrn.tasks.sudoku.exact import generate
+from rrn.tasks.sudoku.exact import generate, generate_hard
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import grid_to_line
 
@@ -45,15 +45,10 @@ ADDRESSES = 4
 """Loopback addresses of the clients; the requests of one address are limited."""
 GROWTH = 1.15
 """Limit of the resident memory at the end, relative to that after a third of the time."""
-
-
-HARDEST = (
-    "1....7.9..3..2...8..96..5....53..9...1..8...26....4...3......1..4......7..7...3..",
-    ".......39.....1..5..3.5.8....8.9...6.7...2...1..4.......9.8..5..2....6..4..7.....",
-    "1.......2.9.4...5...6...7...5.9.3.......7.......85..4.7.....6...3...9.8...2.....1",
-)
-"""AI Escargot, Golden Nugget and Easter Monster."""
-HARD = {"puzzles": list(HARDEST), "steps": 256, "attempts": 9, "probabilities": False}
+HARD = {"steps": 256, "attempts": 9, "probabilities": False}
+"""A request of hard puzzles, without the puzzles."""
+HARD_PUZZLES, LEAST_GUESSES = 3, 100
+"""How many of them are generated, and how many guesses of the exact search each needs at least."""
 REQUESTS = 3_000
 SERVE = "from rrn.cli import main; main(['serve', '--port', '0'])"
 """Also starts the server of older commits."""
@@ -136,7 +131,7 @@ def measure(options: Options, source: Path | None = None, requests: int = 0, har
         finally:
             server.terminate()
     answered = np.array(tally.seconds or [np.nan])
-    beside = ", beside one client that sends the hardest known puzzles without pause" if hard else ""
+    beside = ", beside one client that sends generated hard puzzles without pause" if hard else ""
     return {
         "about": f"{options.clients} clients for {options.seconds:g} s, {options.puzzles} generated per "
         f"request (minimal givens), one attempt of at most 128 steps, without probabilities{beside}",
@@ -233,9 +228,11 @@ def _load(
                 time.sleep(0.2)
 
     def send_hard() -> None:
+        puzzles, _, _ = generate_hard(HARD_PUZZLES, np.random.default_rng(options.seed), LEAST_GUESSES)
+        request = {"puzzles": [grid_to_line(puzzle) for puzzle in puzzles], **HARD}
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         while more():
-            _, status, answer = _ask(connection, HARD)
+            _, status, answer = _ask(connection, request)
             tally.hard += status == 200
             if status not in (200, 429):
                 tally.errors.append(f"hard: {status}: {answer}")
