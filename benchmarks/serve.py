@@ -194,6 +194,10 @@ def _load(
 
     It lasts until the time is over and so many ``requests`` are answered. With ``hard``, one more client sends `HARD`.
     """
+    hard_lines: list[str] = []
+    if hard:  # before the clock runs
+        puzzles, _, _ = generate_hard(HARD_PUZZLES, np.random.default_rng(options.seed), LEAST_GUESSES)
+        hard_lines = [grid_to_line(puzzle) for puzzle in puzzles]
     tally, lock, until = Tally(), threading.Lock(), time.monotonic() + options.seconds
 
     def more() -> bool:
@@ -228,11 +232,9 @@ def _load(
                 time.sleep(0.2)
 
     def send_hard() -> None:
-        puzzles, _, _ = generate_hard(HARD_PUZZLES, np.random.default_rng(options.seed), LEAST_GUESSES)
-        request = {"puzzles": [grid_to_line(puzzle) for puzzle in puzzles], **HARD}
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         while more():
-            _, status, answer = _ask(connection, request)
+            _, status, answer = _ask(connection, HARD | {"puzzles": hard_lines})
             tally.hard += status == 200
             if status not in (200, 429):
                 tally.errors.append(f"hard: {status}: {answer}")
