@@ -1,5 +1,6 @@
 """Every block of Python in README.md and docs/ runs, and every command in them exists."""
 
+import inspect
 import re
 import shlex
 from pathlib import Path
@@ -8,6 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
+import rrn.constraints
+import rrn.estimators
+import rrn.inference
+import rrn.viewing
 from rrn.cli import COMMANDS, main
 from rrn.tasks import presets
 
@@ -41,6 +46,16 @@ def test_python_in_the_docs_runs(page: Path, tmp_path: Path, monkeypatch: pytest
     names: dict[str, object] = {"__name__": "__docs__"}
     for line, code in blocks(page, "python"):
         exec(compile("\n" * line + code, str(page), "exec"), names)
+
+
+def test_every_public_name_has_an_example() -> None:
+    """In a block of the reference, which `test_python_in_the_docs_runs` runs."""
+    used = "\n".join(code for page in (ROOT / "docs" / "api").glob("*.md") for _, code in blocks(page, "python"))
+    names = {name for name in rrn.__all__ if not inspect.ismodule(getattr(rrn, name))} - {"__version__"}
+    for package in (rrn.constraints, rrn.inference, rrn.viewing, rrn.estimators):
+        names |= set(package.__all__)
+    lines = [line for line in used.splitlines() if not re.match(r"(from|import) ", line)]
+    assert not {name for name in names if not re.search(rf"\b{name}\b", "\n".join(lines))}
 
 
 def test_the_file_of_the_constraints_page_is_solved_as_typed(
