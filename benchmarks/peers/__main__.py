@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from benchmarks.peers import page
 from rrn.errors import InputError
 from rrn.io.files import write_json
 from rrn.io.machine import machine
@@ -45,7 +46,10 @@ def parser_of(name: str) -> argparse.ArgumentParser:
 
 
 def run(name: str, argv: Sequence[str]) -> dict[str, Any]:
-    """Measure one problem. Unless ``--data`` is given, the result replaces that of the problem in ``--out``."""
+    """Measure one problem. Unless ``--data`` is given, the result replaces that of the problem in ``--out``.
+
+    The tables of docs/compared.md are then made anew.
+    """
     arguments = parser_of(name).parse_args(argv)
     result: dict[str, Any] = import_module(f"benchmarks.peers.{name}").measure(arguments)
     command = shlex.join(["python", "-m", "benchmarks.peers", name, *_without_folders(argv)])
@@ -53,6 +57,8 @@ def run(name: str, argv: Sequence[str]) -> dict[str, Any]:
     if arguments.data is None:
         known = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
         write_json(arguments.out, known | {name: result})
+    if arguments.data is None and arguments.out == OUT:
+        page.main()
     return result
 
 
