@@ -58,6 +58,40 @@ def test_every_public_name_has_an_example() -> None:
     assert not {name for name in names if not re.search(rf"\b{name}\b", "\n".join(lines))}
 
 
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def links(page: Path) -> list[str]:
+    """The targets of a page's links and pictures that are not on the web."""
+    prose = BLOCK.sub("", page.read_text())
+    return [target for target in LINK.findall(prose) if not target.startswith(("http:", "https:", "mailto:"))]
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page's headings."""
+    titles = re.findall(r"^#+ (.*)$", BLOCK.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in links(page):
+        file, _, anchor = target.partition("#")
+        path = page.parent / file if file else page
+        assert path.exists(), f"{page.name} links to {target}"
+        assert not anchor or anchor in headings(path), f"{page.name} links to {target}"
+
+
+def test_every_page_and_picture_is_linked() -> None:
+    linked = {(page.parent / target.partition("#")[0]).resolve() for page in PAGES for target in links(page)}
+    files = {file for ending in ("md", "png", "gif", "svg") for file in (ROOT / "docs").rglob(f"*.{ending}")}
+    assert not {file.name for file in files if file.resolve() not in linked}
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    assert not {page.name for page in PAGES[1:] if str(page.relative_to(ROOT / "docs")) not in navigation}
+    gallery = (ROOT / "docs" / "gallery.md").read_text()
+    assert not {file.name for file in files if file.suffix != ".md" and file.name not in gallery}
+
+
 def test_the_file_of_the_constraints_page_is_solved_as_typed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
