@@ -150,7 +150,8 @@ def test_commands_in_the_docs_exist(page: Path) -> None:
         elif program == "make":
             assert first in targets, command
         elif first == "-m":
-            assert (ROOT / rest[0]).is_dir() or rest[0] in ("pip", "venv"), command
+            module = ROOT / rest[0].replace(".", "/")
+            assert module.is_dir() or module.with_suffix(".py").exists() or rest[0] in ("pip", "venv"), command
         else:
             assert (ROOT / first).is_file(), command
 

@@ -124,8 +124,7 @@ def extreme_time(result: dict[str, Any]) -> str:
 def dgl(result: dict[str, Any]) -> str:
     """Deep Graph Library's network and ours at the same steps."""
     sets, steps = list(result["sets"]), [str(t) for t in result["steps"]]
-    counts = {name: next(iter(result["networks"].values()))[name]["n"] for name in sets}
-    columns = [f"{name}, n = {counts[name]:,}, at {' / '.join(steps)}" for name in sets]
+    columns = [f"{name}, {' / '.join(steps)} steps" for name in sets]
     rows = []
     for name, row in result["networks"].items():
         times = result["timing"].get(name, {})
@@ -134,12 +133,13 @@ def dgl(result: dict[str, Any]) -> str:
                 "DGL" if name == "dgl" else f"`{name}`",
                 f"{row['parameters']:,}",
                 OUR_TRAINING[name],
+                f"{row[sets[0]]['n']:,}",
                 *(" / ".join(percent(row[s]["at_step"][t]["accuracy"]) for t in steps) for s in sets),
                 str(times.get("puzzles_per_second", "–")),
                 str(times.get("peak_megabytes", "–")),
             )
         )
-    return table(("network", "parameters", "training", *columns, "puzzles / s", "MB"), rows)
+    return table(("network", "parameters", "training", "n each", *columns, "puzzles / s", "MB"), rows)
 
 
 def visual(result: dict[str, Any]) -> str:
