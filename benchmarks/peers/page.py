@@ -23,14 +23,14 @@ PUBLISHED_EXTREME = (
     ("EqR", "99.8", "128 restarts of 64", "5.0M", "1,000 puzzles, augmented", "GPU", "423,168"),
     ("FRM", "99.5", "best checkpoint", "7M", "–", "–", "1,000"),
     ("GoM", "99.82", "compiled search, percentiles 50–90", "97K", "–", "laptop, 26 min", "13,000"),
-    ("sotaku v2", "99.12", "1,024 iterations", "0.80M", "2.7M puzzles", "H200, 2 h 40 min", "25,000"),
+    ("sotaku v2", "99.12", "1,024 iterations", "0.80M", "2.7M puzzles", "H200", "25,000"),
     ("PTRM", "98.75", "100 rollouts", "5M", "–", "–", "–"),
     ("RSM", "97.5", "longer runs at test", "2.5–5M", "full training set", "A100, 1 h", "–"),
     ("SE-RRM", "93.7", "16 steps", "2M", "1,000 puzzles, augmented", "A100", "–"),
     ("SE-RRM", "98.8", "128 steps", "2M", "1,000 puzzles, augmented", "A100", "–"),
     ("TRM", "87.4", "16 steps", "5M", "1,000 puzzles, augmented", "L40S, 18 h", "423,000"),
     ("CMM, arXiv 2603.22871", "85.4", "–", "0.26M", "–", "–", "–"),
-    ("HRM", "55.0", "–", "27M", "1,000 puzzles, augmented", "8 GPUs, 10 min", "423,000"),
+    ("HRM", "55.0", "–", "27M", "1,000 puzzles, augmented", "8 GPUs, 10 min", "–"),
 )
 OUR_TRAINING = {
     "sudoku-hard": "one core, 227 min",
