@@ -53,7 +53,8 @@ def _train(forward: Callable[[Any, Any, int], Any], name: str = "babi-paper") ->
     from rrn.training.experiment import make_optimizer, seeded
 
     preset: Any = tasks.find_preset(name)
-    experiment: Any = tasks.make_experiment(dataclasses.replace(preset, batch_size=QUESTIONS, dropout=0.0))
+    settings = {"batch_size": QUESTIONS} | ({"dropout": 0.0} if hasattr(preset, "dropout") else {})
+    experiment: Any = tasks.make_experiment(dataclasses.replace(preset, **settings))
     batch = experiment.sample(seeded(0))
     seconds = []
     for _ in range(REPEATS):

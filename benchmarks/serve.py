@@ -72,6 +72,9 @@ class Options:
 
 @dataclass
 class Tally:
+    begun: float
+    ended: float = 0.0
+    """When the last puzzle was answered."""
     seconds: list[float] = field(default_factory=list)
     page_seconds: list[float] = field(default_factory=list)
     solved: int = 0
@@ -88,15 +91,19 @@ def main() -> int:
     if options.only_dropping:
         measured = []
     else:
-        result = {"command": "python -m benchmarks.serve", "date": date.today().isoformat()}
-        result["machine"] = f"{machine()}, load before {os.getloadavg()[0]:.1f}"
+        result = {"command": "python -m benchmarks.serve", "date": date.today().isoformat(), "machine": machine()}
         if options.before:
             with tempfile.TemporaryDirectory() as folder:
+                _progress(f"before: {options.before}")
                 result["before"] = {"commit": options.before, **measure(options, checkout(options.before, folder))}
+        _progress("now")
         result["now"] = measure(options, requests=options.requests)
+        _progress("hard")
         result["hard"] = measure(options, hard=True)
-        result["machine"] += f", after {os.getloadavg()[0]:.1f}"
+        p95 = [result[part]["latency_seconds"]["p95"] for part in ("hard", "now")]
+        result["hard"]["p95_ratio"] = round(p95[0] / p95[1], 2)
         measured = [result["now"], result["hard"]]
+    _progress("dropping")
     result["dropping"] = measure_dropping(options)
     print(json.dumps(result, indent=2))
     write_json(options.out, result)
@@ -116,7 +123,7 @@ def measure(options: Options, source: Path | None = None, requests: int = 0, har
     lines = [grid_to_line(puzzle) for puzzle in puzzles]
     fewest = min(EXAMPLES, key=lambda puzzle: 81 - puzzle.count("."))
     environment = os.environ | ({} if source is None else {"PYTHONPATH": str(source)})
-    begun = time.monotonic()
+    begun, load_before = time.monotonic(), os.getloadavg()[0]
     with subprocess.Popen([sys.executable, "-c", SERVE], stderr=subprocess.PIPE, text=True, env=environment) as server:
         try:
             assert server.stderr is not None
@@ -125,9 +132,8 @@ def measure(options: Options, source: Path | None = None, requests: int = 0, har
             port = int(next(found for found in ports if found)[1])
             started = time.monotonic() - begun
             first, answer = _timed(port, {"puzzles": [fewest]})
-            before = time.monotonic()
+            _timed(port, {"puzzles": lines[:64], "steps": 128, "probabilities": False})  # compiles what is left
             tally, memory = _load(options, port, server.pid, lines, requests=requests, hard=hard)
-            took = time.monotonic() - before
         finally:
             server.terminate()
     answered = np.array(tally.seconds or [np.nan])
@@ -139,7 +145,7 @@ def measure(options: Options, source: Path | None = None, requests: int = 0, har
         "first_solve": {"givens": 81 - fewest.count("."), "seconds": round(first, 3), "solved": answer["solved"]},
         "requests": len(tally.seconds),
         **({"hard_requests": tally.hard} if hard else {}),
-        "puzzles_per_second": round(tally.puzzles / took, 1),
+        "puzzles_per_second": round(tally.puzzles / max(tally.ended - tally.begun, 1e-9), 1),
         "solved": round(tally.solved / max(tally.puzzles, 1), 4),
         "latency_seconds": {
             name: round(float(np.percentile(answered, share)), 3)
@@ -149,6 +155,7 @@ def measure(options: Options, source: Path | None = None, requests: int = 0, har
         "busy_429": tally.busy,
         "errors": tally.errors[:5],
         "memory_mb": _flat(memory),
+        "load": {"before": round(load_before, 2), "after": round(os.getloadavg()[0], 2)},
     }
 
 
@@ -170,6 +177,10 @@ def measure_dropping(options: Options) -> dict[str, Any]:
         "date": date.today().isoformat(),
         "machine": machine(),
     }
+
+
+def _progress(part: str) -> None:
+    print(f"{part} …", file=sys.stderr, flush=True)
 
 
 def _flat(memory: list[float]) -> dict[str, Any]:
@@ -198,7 +209,7 @@ def _load(
     if hard:  # before the clock runs
         puzzles, _, _ = generate_hard(HARD_PUZZLES, np.random.default_rng(options.seed), LEAST_GUESSES)
         hard_lines = [grid_to_line(puzzle) for puzzle in puzzles]
-    tally, lock, until = Tally(), threading.Lock(), time.monotonic() + options.seconds
+    tally, lock, until = Tally(time.monotonic()), threading.Lock(), time.monotonic() + options.seconds
 
     def more() -> bool:
         return time.monotonic() < until or len(tally.seconds) < requests
@@ -223,6 +234,7 @@ def _load(
                 if status == 200:
                     tally.seconds.append(seconds)
                     tally.puzzles += len(chosen)
+                    tally.ended = time.monotonic()
                     tally.solved += sum(row["solved"] for row in answer["puzzles"])
                 elif status == 429:
                     tally.busy += 1
@@ -261,9 +273,9 @@ def _load(
 
 
 def _timed(port: int, body: dict[str, Any]) -> tuple[float, dict[str, Any]]:
-    seconds, status, answer = _ask(http.client.HTTPConnection("127.0.0.1", port, timeout=300), body)
+    seconds, status, answer = _ask(http.client.HTTPConnection("127.0.0.1", port, timeout=900), body)
     if status != 200:
-        raise RuntimeError(f"the first solve gave {status}: {answer}")
+        raise RuntimeError(f"the first requests gave {status}: {answer}")
     return seconds, answer["puzzles"][0]
 
 

@@ -1,9 +1,9 @@
 """Two commits in one run: this one and one before, each in processes of its own, in turn, the best of several rounds.
 
-``python -m benchmarks.side_by_side [COMMIT]`` alone; by default the last commit before Sudoku ran through `RRN`.
+``python -m benchmarks.side_by_side [COMMIT [ROUNDS]]`` alone; by default the last commit before the redesign. Each
+commit is measured by its own ``benchmarks`` folder, so that renamed functions do not matter.
 """
 
-import inspect
 import json
 import os
 import subprocess
@@ -11,93 +11,140 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-BEFORE = "dbdc7ab"
+BEFORE = "d9e4f2e"
 ROUNDS = 5
 HERE = Path(__file__).resolve().parent.parent
+SMALLER = {
+    "sudoku": {"PUZZLES": 500, "PAPER_PUZZLES": 16},
+    "belief_propagation": {"PUZZLES": 100},
+    "pretty_clevr": {"SCENES": 10_000},
+}
+"""Constants of the benchmarks, smaller here: there are several rounds."""
 
 
-def measure(before: str = BEFORE) -> dict[str, object]:
+def measure(before: str = BEFORE, rounds: int = ROUNDS) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         old = Path(folder) / "before"
         git = ["git", "-C", str(HERE)]
         subprocess.run([*git, "worktree", "add", "--quiet", "--detach", str(old), before], check=True)
         try:
-            rounds = {"before": [], "after": []}  # type: dict[str, list[dict[str, float]]]
-            for _ in range(ROUNDS):
-                for name, source in (("before", old / "src"), ("after", HERE / "src")):
-                    rounds[name].append(_in_own_process(source))
+            found: dict[str, list[dict[str, float]]] = {"before": [], "after": []}
+            for number in range(rounds):
+                for name, root in (("before", old), ("after", HERE)):
+                    print(f"  round {number + 1} of {rounds}: {name}", file=sys.stderr, flush=True)
+                    found[name].append(_in_own_process(root))
         finally:
             subprocess.run([*git, "worktree", "remove", "--force", str(old)], check=True)
-    best = {name: {key: max(r[key] for r in found) for key in found[0]} for name, found in rounds.items()}
+    best = {name: {key: max(r[key] for r in each) for key in each[0]} for name, each in found.items()}
     ratios = {key: best["after"][key] / best["before"][key] for key in best["before"]}
-    return {"about": f"per second, one thread, best of {ROUNDS}; before is {before}", **best, "ratio": ratios}
+    return {
+        "about": f"per second, one thread, best of {rounds}; before is {before}",
+        **best,
+        "ratio": ratios,
+        "lowest_ratio": min(ratios.values()),
+    }
 
 
-def _in_own_process(source: Path) -> dict[str, float]:
-    environment = os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, __file__, "measure"], env=environment, check=True, stdout=subprocess.PIPE)
+def _in_own_process(root: Path) -> dict[str, float]:
+    paths = os.pathsep.join([str(root / "src"), str(root)])
+    environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-P", __file__, "measure"]
+    done = subprocess.run(command, cwd=root, env=environment, check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)
 
 
 def _figures() -> dict[str, float]:
-    import numpy as np
+    """In the process of one commit; ``benchmarks`` and ``rrn`` are those of the commit."""
     import torch
 
-    from rrn._compat import keep_freed_memory
-    from rrn.tasks import build_network, find_preset, make_experiment
-    from rrn.tasks.weights import from_pretrained
-    from rrn.training.experiment import Shard, seeded
-
-    try:
-        from rrn.tasks.sudoku.exact import generate
-        from rrn.tasks.sudoku.predict import solve
-    except ImportError:  # names of earlier commits
-        from rrn.tasks.sudoku.generator import generate  # type: ignore[no-redef]
-        from rrn.tasks.sudoku.solving import solve  # type: ignore[no-redef]
-    keep_freed_memory()
     torch.set_num_threads(1)
-    puzzles, _ = generate(400, np.random.default_rng(0))
-    network = from_pretrained("sudoku")
-    once = {"attempts": 1} if "attempts" in inspect.signature(solve).parameters else {"restarts": 0}
-    solve(puzzles[:16], network=network, max_steps=8, **once)
-    started = time.perf_counter()
-    solve(puzzles, network=network, max_steps=128, **once)
-    solved = len(puzzles) / (time.perf_counter() - started)
+    parts = {name: import_module(f"benchmarks.{name}") for name in ("babi", *SMALLER)}
+    for name, constants in SMALLER.items():
+        vars(parts[name]).update(constants)
+    sudoku, babi, scenes = parts["sudoku"].measure(), parts["babi"], parts["pretty_clevr"].measure()
+    solved = {name: part["puzzles_per_second"] for name, part in sudoku["sudoku"].items()}
+    return {
+        "sudoku, 17 givens": solved["17 givens"],
+        "sudoku, generated minimal": solved["generated minimal"],
+        "sudoku, training": sudoku["training_puzzle_steps_per_second"],
+        "sudoku, generating": sudoku["generated_puzzles_per_second"],
+        "sudoku-paper": sudoku["sudoku_paper_puzzles_per_second"],
+        "sudoku-paper, training": _paper_training(),
+        **_default_module(),
+        "babi, training": _babi_training(),
+        "babi-paper, training": babi._train(babi._forward)["questions_per_second"],
+        "babi, generating": babi._generate(),
+        **{f"{name}, training": rate for name, rate in scenes["questions_per_second"].items()},
+        "pretty-clevr, generating": scenes["scenes_per_second"],
+        "belief propagation": parts["belief_propagation"].measure()["puzzle_iterations_per_second"],
+    }
 
-    torch.manual_seed(0)
-    preset = find_preset("sudoku")
-    experiment = make_experiment(replace(preset, few_givens_pool=0) if hasattr(preset, "few_givens_pool") else preset)
-    network = experiment.network()
-    carry = experiment.begin(seeded(0), Shard())
+
+def _paper_training() -> float:
+    import torch
+
+    from rrn.tasks import build_network, find_preset
+
+    network = build_network(find_preset("sudoku-paper"))
+    batch = {"puzzle": torch.randint(10, (16, 81), generator=torch.Generator().manual_seed(0))}
+    return 16 * 16 / _best(lambda: network(batch, steps=16)[0].square().mean().backward())
+
+
+def _babi_training(questions: int = 128) -> float:
+    from rrn.tasks import find_preset, make_experiment
+    from rrn.training.experiment import seeded
+
+    preset: Any = replace(find_preset("babi"), batch_size=questions)
+    experiment: Any = make_experiment(preset)
+    batch, network = experiment.sample(seeded(0)), experiment.network()
 
     def update() -> None:
-        outputs, _ = network(carry.batch, steps=8, state=carry.state)
-        experiment.loss(outputs, carry.batch).backward()
+        experiment.loss(network(batch, steps=preset.steps)[0], batch).backward()
 
-    update()
-    started = time.perf_counter()
-    for _ in range(60):
-        update()
-    trained = 60 * 8 * len(carry.batch["puzzle"]) / (time.perf_counter() - started)
+    return questions / _best(update)
 
-    paper = build_network(find_preset("sudoku-paper"))
-    batch = {"puzzle": torch.from_numpy(puzzles[:16]).long()}
-    times = []
-    for _ in range(3):
-        started = time.perf_counter()
-        paper(batch, steps=16)[0].square().mean().backward()
-        times.append(time.perf_counter() - started)
-    return {
-        "sudoku_puzzles": solved,
-        "sudoku_training_puzzle_steps": trained,
-        "paper_shape_puzzle_steps": 16 * 16 / min(times),
+
+def _default_module() -> dict[str, float]:
+    import torch
+
+    from rrn import RRN
+    from rrn.graphs import EdgeList, NeighbourTable
+    from rrn.tasks.sudoku.grid import neighbours
+
+    torch.manual_seed(0)
+    graphs: dict[str, Any] = {
+        "32 Sudokus": NeighbourTable.repeat(torch.from_numpy(neighbours()), 32),
+        "random graph": EdgeList(torch.randint(10_000, (2, 80_000)), 10_000),
+        "small graph": EdgeList(torch.randint(20, (2, 80)), 20),
     }
+    found = {}
+    for name, graph in graphs.items():
+        network, x = RRN(16, 96, 9), torch.randn(graph.num_nodes, 16)
+        repeats = 100 if name == "small graph" else 3
+
+        def update(network: Any = network, x: Any = x, graph: Any = graph) -> None:
+            network(x, graph, steps=8).square().mean().backward()
+
+        found[f"default module, {name}"] = 8 * graph.num_nodes / _best(update, repeats)
+    return found
+
+
+def _best(work: Any, repeats: int = 3) -> float:
+    seconds = []
+    for _ in range(repeats + 1):  # the first compiles
+        started = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["measure"]:
         print(json.dumps(_figures()))
     else:
-        print(json.dumps(measure(*sys.argv[1:]), indent=2))
+        commit, number = (*sys.argv[1:], *(BEFORE, str(ROUNDS))[len(sys.argv) - 1 :])
+        print(json.dumps(measure(commit, int(number)), indent=2))
