@@ -16,7 +16,16 @@ import torch
 from rrn.io.files import write_json
 from rrn.tasks.evaluation import machine
 
-EXAMPLES = ("graph_colouring", "shortest_paths", "digit_sudoku", "latin_squares", "queens", "timetable")
+EXAMPLES = (
+    "graph_colouring",
+    "shortest_paths",
+    "digit_sudoku",
+    "latin_squares",
+    "queens",
+    "timetable",
+    "mazes",
+    "algorithms",
+)
 OUT = Path(__file__).parent.parent / "results" / "examples.json"
 
 

@@ -1,12 +1,13 @@
 """The examples, trained for seconds instead of minutes: what they claim shows already."""
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from examples import graph_colouring, latin_squares, queens, shortest_paths, sudoku_sizes, timetable
+from examples import algorithms, graph_colouring, latin_squares, mazes, queens, shortest_paths, sudoku_sizes, timetable
 
 from rrn import RRN
 from rrn.constraints import Solver
@@ -33,6 +34,27 @@ def test_distances_by_hand() -> None:
     far = shortest_paths.distances(x, torch.cat([path, path.flip(0)], dim=1))
     assert far.tolist() == [[0, 3], [1, 2], [2, 1], [3, 0], [3, 2]]
     assert shortest_paths.answers(far).tolist() == [0, 0, 1, 1, 1]
+
+
+def test_small_mazes_are_learned_and_larger_ones_need_more_steps() -> None:
+    network = mazes.train(cycles=False, updates=200, most_rooms=3)
+    rng = random.Random(1)
+    inputs, batch, path = mazes.join([mazes.draw_problem(4, 0.0, (2, 30), rng) for _ in range(40)], network)
+    with torch.inference_mode():
+        outputs = network(*inputs, steps=24)
+    few, many = (mazes.all_right(outputs[step], batch, path).float().mean() for step in (2, -1))
+    assert many > max(0.5, few + 0.3)
+
+
+def test_breadth_first_search_by_hand_and_learned() -> None:
+    x = torch.tensor([[0.0, 0.0], [0.2, 0.0], [0.4, 1.0], [0.6, 0.0], [0.8, 0.0]])
+    edges = torch.tensor([[2, 2, 1, 3, 0], [1, 3, 0, 0, 4]])
+    edge_index = torch.cat([edges, edges.flip(0), torch.arange(5).expand(2, -1)], dim=1)
+    target, steps = algorithms.breadth_first(x, edge_index)
+    assert target.tolist() == [1, 2, 2, 2, 0]
+    assert steps == 3
+    network = algorithms.train(120, batch_size=8)
+    assert algorithms.evaluate(network, graphs=10, nodes=16) > 0.7
 
 
 def test_colouring_is_learned_without_labels() -> None:

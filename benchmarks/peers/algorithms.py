@@ -1,0 +1,155 @@
+"""Algorithms on graphs (SALSA-CLRS): networks trained on at most 16 nodes, measured on up to 1,600.
+
+python -m benchmarks.peers algorithms --data FOLDER --json      # FOLDER has <algorithm>_test_<family>_<size>.npz
+python -m benchmarks.peers.training algorithms --help           # trains the weights in benchmarks/peers/weights
+
+Node accuracy is the mean over graphs of the share of right pointers; graph accuracy counts graphs with all pointers
+right. "given" runs each graph for its true number of steps; "think" runs it until its answer no longer changes.
+"""
+
+import argparse
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.peers.baselines import Baseline
+from benchmarks.peers.salsa import ALGORITHMS, FAMILIES, SIZES, Batch, Salsa
+from rrn import RRN, InputError
+from rrn.nn.pointers import pointers
+
+WEIGHTS = Path(__file__).parent / "weights"
+NODES = 8000
+"""Nodes per batch in a measurement."""
+
+
+def make_network(algorithm: str, hidden: int = 64) -> RRN:
+    """Our network for an algorithm."""
+    features = 1 if algorithm in ("bfs", "eccentricity") else 2
+    if algorithm == "eccentricity":
+        return RRN(
+            2, hidden, 1, edge_features=features, update="mlp", aggregate=("max",), readout="graph", pool=("max",)
+        )
+    return RRN(2, hidden, 1, edge_features=features, update="gru", aggregate=("max",), readout="edge")
+
+
+class Unchanged:
+    """Accepts an answer for `RRN.think` when it has been the same for some steps."""
+
+    def __init__(self, algorithm: str, graphs: Batch, steps: int = 4) -> None:
+        self.algorithm, self.steps, self.last = algorithm, steps, {}
+        self.graph_of_edge = graphs.batch[graphs.edge_index[0]]
+        self.graphs = graphs
+
+    def __call__(self, answer: Tensor, number: int) -> bool:
+        now = answer.round()
+        if self.algorithm != "eccentricity":
+            edge_index = self.graphs.edge_index[:, self.graph_of_edge == number]
+            edge_index = edge_index - edge_index.min()
+            now = pointers(answer[None], edge_index, int(edge_index.max()) + 1)
+        before, count = self.last.get(number, (None, 0))
+        count = count + 1 if before is not None and torch.equal(before, now) else 0
+        self.last[number] = now, count
+        return count >= self.steps
+
+
+@torch.inference_mode()
+def predict(model: nn.Module, algorithm: str, graphs: Batch, given: bool = True) -> tuple[Tensor, Tensor]:
+    """Answers, as `Batch.answer`, and the steps of each graph."""
+    inputs = graphs.x, graphs.edge_index, graphs.edge_attr, graphs.batch
+    if isinstance(model, Baseline):
+        outputs, steps = model(graphs), graphs.length
+    elif given:
+        outputs, steps = at_length(model, graphs, algorithm != "eccentricity"), graphs.length
+    else:
+        most = 2 * int(graphs.batch.bincount().max()) + 8
+        result = model.think(*inputs, until=Unchanged(algorithm, graphs), max_steps=most)
+        outputs, steps = result.answers, torch.as_tensor(result.steps)
+    if algorithm == "eccentricity":
+        return outputs[:, 0].round(), steps
+    return pointers(outputs[None], graphs.edge_index, len(graphs.x))[0], steps
+
+
+def at_length(network: RRN, graphs: Batch, edges: bool) -> Tensor:
+    """The outputs of our network for each graph at its own number of steps: (edges or graphs, 1)."""
+    prepared, state, done, answer = network.prepare(*graphs[:4]), None, 0, None
+    due = graphs.length[graphs.batch[graphs.edge_index[0]]] if edges else graphs.length
+    for length in graphs.length.unique().tolist():
+        outputs, state = network.run(prepared, steps=length - done, state=state)
+        done = length
+        answer = outputs[-1] if answer is None else torch.where((due == length)[:, None], outputs[-1], answer)
+    assert answer is not None
+    return answer
+
+
+def accuracy(model: nn.Module, algorithm: str, data: Salsa, given: bool, limit: int | None = None) -> dict[str, Any]:
+    """Node and graph accuracy on one file, and the mean number of steps."""
+    count, started = min(len(data), limit or len(data)), time.perf_counter()
+    size = max(1, NODES * count // int(data.nodes[count]))
+    by_graph, steps = [], []
+    for first in range(0, count, size):
+        graphs = data.batch(list(range(first, min(first + size, count))))
+        answer, used = predict(model, algorithm, graphs, given)
+        right = (answer == graphs.answer).double()
+        if data.pointers:
+            nodes = graphs.batch.bincount().double()
+            right = torch.zeros(len(nodes), dtype=torch.double).index_add(0, graphs.batch, right) / nodes
+        by_graph.append(right)
+        steps.append(used.double())
+    shares = torch.cat(by_graph)
+    return {
+        "node_accuracy" if data.pointers else "accuracy": round(shares.mean().item(), 5),
+        **({"graph_accuracy": round((shares == 1).double().mean().item(), 5)} if data.pointers else {}),
+        "steps": round(torch.cat(steps).mean().item(), 2),
+        "seconds_per_graph": round((time.perf_counter() - started) / count, 4),
+        "n": count,
+    }
+
+
+def load(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
+    """A trained network, ours or a baseline, and how it was trained."""
+    about = json.loads((folder / "about.json").read_text())
+    if about["model"] == "rrn":
+        return RRN.from_pretrained(folder), about
+    return Baseline.load(folder), about
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--algorithm", choices=ALGORITHMS, help="measure this algorithm only")
+    parser.add_argument("--models", nargs="+", help="measure these models only, such as rrn pgn")
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Accuracy of every kept network on every file of the folder."""
+    folder = arguments.data or (arguments.public and arguments.public / "salsa")
+    if folder is None:
+        raise InputError("expected --public FOLDER or --data FOLDER")
+    files = {path.stem: path for path in sorted(Path(folder).glob("*.npz"))}
+    named = [f"{a}_test_{f}_{n}" for a in ALGORITHMS for f in FAMILIES for n in SIZES]
+    found = [name for name in named if name in files]
+    found += [n for n in files if n not in named and re.match(rf"({'|'.join(ALGORITHMS)})_(?!train)", n)]
+    results: dict[str, Any] = {}
+    for weights in sorted(WEIGHTS.glob("*/about.json")):
+        about = json.loads(weights.read_text())
+        algorithm = about.get("algorithm")
+        if algorithm not in ALGORITHMS or arguments.algorithm not in (None, algorithm):
+            continue
+        if arguments.models and about["model"] not in arguments.models:
+            continue
+        model, _ = load(weights.parent)
+        row: dict[str, Any] = about | {"given": {}, **({"think": {}} if about["model"] == "rrn" else {})}
+        for name in found:
+            if not name.startswith(algorithm):
+                continue
+            data, split = Salsa(files[name]), name.removeprefix(f"{algorithm}_").removeprefix("test_")
+            for given in ("given", "think"):
+                if given in row:
+                    row[given][split] = accuracy(model, algorithm, data, given == "given", arguments.limit)
+        results.setdefault(algorithm, {})[weights.parent.name] = row
+    if not results:
+        raise InputError(f"{folder}: no file <algorithm>_<split>.npz with trained weights")
+    return {"algorithms": results}

@@ -1,0 +1,180 @@
+"""Train the networks that `benchmarks.peers` measures: weights go to benchmarks/peers/weights.
+
+python -m benchmarks.peers.training algorithms --public FOLDER --algorithm bfs --model rrn --minutes 10
+python -m benchmarks.peers.training mazes [--cycles]
+
+Minutes are processor minutes of one core. Training data: the train file of SALSA-CLRS (10,000 graphs of at most 16
+nodes), the same for all models; mazes of our own making.
+"""
+
+import argparse
+import copy
+import random
+import time
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+from examples import mazes
+from torch import Tensor, nn
+
+from benchmarks.peers.algorithms import WEIGHTS, accuracy, make_network
+from benchmarks.peers.baselines import KINDS, RATES, Baseline
+from benchmarks.peers.salsa import ALGORITHMS, Batch, Salsa
+from rrn import RRN
+from rrn.io.files import write_json
+from rrn.io.machine import machine
+from rrn.nn.pointers import pointer_losses
+
+WARM_UP = 200
+
+
+class Averaged:
+    """The moving average of a network's weights."""
+
+    def __init__(self, network: nn.Module, decay: float = 0.998) -> None:
+        self.network, self.decay, self.updates = network, decay, 0
+        self.average = copy.deepcopy(network).eval()
+
+    @torch.no_grad()
+    def update(self) -> None:
+        self.updates += 1
+        decay = min(self.decay, self.updates / (self.updates + 10))
+        for mean, now in zip(self.average.state_dict().values(), self.network.state_dict().values(), strict=True):
+            mean.lerp_(now, 1 - decay) if mean.is_floating_point() else mean.copy_(now)
+
+
+def clock(minutes: float, optimizer: torch.optim.Optimizer, lr: float) -> Iterator[tuple[int, float]]:
+    """(update, processor minutes so far) until time is up; the rate is constant, then falls linearly."""
+    started, update = time.process_time(), 0
+    while (passed := (time.process_time() - started) / 60) < minutes:
+        left = min(1.0, (1 - passed / minutes) / 0.6)
+        for group in optimizer.param_groups:
+            group["lr"] = lr * min(1.0, (update + 1) / WARM_UP) * max(left, 0.01)
+        yield update, passed
+        update += 1
+
+
+def rrn_loss(network: RRN, graphs: Batch, pointers: bool, extra: int) -> Tensor:
+    """The loss at all steps from the algorithm's own number of steps on, ``extra`` steps longer than the longest."""
+    steps = int(graphs.length.max()) + extra
+    outputs = network(*graphs[:4], steps=steps)
+    due = graphs.length[graphs.batch] if pointers else graphs.length
+    weights = (torch.arange(1, steps + 1)[:, None] >= due).float()
+    losses = pointer_losses(outputs, graphs.edge_index, graphs.answer) if pointers else squared(outputs, graphs.answer)
+    return (losses * weights).sum() / weights.sum()
+
+
+def squared(outputs: Tensor, answer: Tensor) -> Tensor:
+    """(steps, graphs, 1) and (graphs,) → (steps, graphs)."""
+    return (outputs[..., 0] - answer) ** 2
+
+
+def baseline_loss(network: Baseline, graphs: Batch, pointers: bool) -> Tensor:
+    outputs = network(graphs)[None]
+    if pointers:
+        return pointer_losses(outputs, graphs.edge_index, graphs.answer).mean()
+    return squared(outputs, graphs.answer).mean()
+
+
+def train_algorithm(options: argparse.Namespace) -> None:
+    torch.manual_seed(options.seed)
+    rng, ours = random.Random(options.seed), options.model == "rrn"
+    data, validation = (
+        Salsa(options.public / "salsa" / f"{options.algorithm}_{part}.npz") for part in ("train", "val")
+    )
+    features = data.batch([0]).edge_attr.shape[1]
+    network = make_network(options.algorithm) if ours else Baseline(options.model, features, data.pointers)
+    lr = options.lr or (2e-3 if ours else RATES[options.model])
+    batch_size = options.batch_size or (32 if ours else 8)
+    redraw = options.redraw if ours else 0.0
+    optimizer, averaged = torch.optim.AdamW(network.parameters(), lr=lr), Averaged(network)
+    folder = WEIGHTS / "_".join([options.algorithm, options.model, *([str(options.seed)] if options.seed else [])])
+    update, mean, shown = 0, 0.0, 0.0
+    for update, passed in clock(options.minutes, optimizer, lr):
+        graphs = data.batch([rng.randrange(len(data)) for _ in range(batch_size)], redraw, rng)
+        if isinstance(network, RRN):
+            loss = rrn_loss(network, graphs, data.pointers, rng.randint(0, options.extra))
+        else:
+            loss = baseline_loss(network, graphs, data.pointers)
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        averaged.update()
+        mean += (loss.item() - mean) * max(0.02, 1 / (update + 1))
+        if passed - shown > options.every:
+            shown = passed
+            print(f"{passed:.2f} minutes, update {update}, loss {mean:.4f}", flush=True)
+            for path in options.watch:
+                print("   ", path.stem, accuracy(averaged.average, options.algorithm, Salsa(path), True), flush=True)
+    final = averaged.average if ours else network.eval()
+    final.save_pretrained(folder) if isinstance(final, RRN) else final.save(folder)
+    about: dict[str, Any] = {
+        "algorithm": options.algorithm,
+        "model": options.model,
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "seed": options.seed,
+        "processor_minutes": options.minutes,
+        "updates": update + 1,
+        "batch_size": batch_size,
+        "lr": lr,
+        "redrawn_positions": redraw,
+        "validation": accuracy(final, options.algorithm, validation, True),
+        "machine": machine(),
+        "date": date.today().isoformat(),
+    }
+    write_json(folder / "about.json", about)
+    print(about)
+
+
+def train_maze(options: argparse.Namespace) -> None:
+    """The network for mazes without cycles, or with ``--cycles`` the one for mazes with cycles."""
+    name, started = "mazes_cycles" if options.cycles else "mazes", time.process_time()
+    network = mazes.train(options.cycles, options.updates, options.rooms, options.seed)
+    network.save_pretrained(WEIGHTS / name)
+    about = {
+        "cycles": options.cycles,
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "seed": options.seed,
+        "updates": options.updates,
+        "cells_of_training_mazes": 2 * options.rooms + 1,
+        "processor_minutes": round((time.process_time() - started) / 60, 2),
+        "machine": machine(),
+        "date": date.today().isoformat(),
+    }
+    write_json(WEIGHTS / name / "about.json", about)
+    print(about)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    problems = parser.add_subparsers(required=True)
+    maze = problems.add_parser("mazes")
+    maze.set_defaults(train=train_maze)
+    maze.add_argument("--cycles", action="store_true", help="train on mazes with cycles too")
+    maze.add_argument("--updates", type=int, default=5000)
+    maze.add_argument("--rooms", type=int, default=6, help="rooms per side of the largest training mazes")
+    maze.add_argument("--seed", type=int, default=0)
+    algorithms = problems.add_parser("algorithms")
+    algorithms.set_defaults(train=train_algorithm)
+    algorithms.add_argument("--public", type=Path, required=True, help="folder with salsa/<algorithm>_train.npz")
+    algorithms.add_argument("--algorithm", choices=ALGORITHMS, default="bfs")
+    algorithms.add_argument("--model", choices=("rrn", *KINDS), default="rrn")
+    algorithms.add_argument("--minutes", type=float, default=10.0)
+    algorithms.add_argument("--seed", type=int, default=0)
+    algorithms.add_argument("--lr", type=float)
+    algorithms.add_argument("--batch-size", type=int)
+    algorithms.add_argument("--redraw", type=float, default=0.5, help="share of graphs with redrawn positions (ours)")
+    algorithms.add_argument("--extra", type=int, default=4, help="at most so many further steps in training (ours)")
+    algorithms.add_argument("--every", type=float, default=0.5, help="minutes between two reports")
+    algorithms.add_argument("--watch", type=Path, nargs="*", default=[], help="validation files to report on")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    options.train(options)
+
+
+if __name__ == "__main__":
+    main()

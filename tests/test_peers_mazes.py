@@ -1,0 +1,62 @@
+"""Mazes of our own making, and the measurement of the kept weights on a file."""
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from benchmarks.peers import mazes
+from examples.mazes import GOAL, START, as_graph, draw_problem
+
+
+@pytest.mark.parametrize("loops", [0.0, 0.3])
+def test_the_path_is_the_only_shortest_one(loops: float) -> None:
+    rng = random.Random(0)
+    for _ in range(20):
+        cells, path = draw_problem(5, loops, (3, 40), rng)
+        x, edge_index, directions = as_graph(cells)
+        graph = nx.Graph(edge_index.T.tolist())
+        start, goal = (int(x[:, column].argmax()) for column in (0, 1))
+        (only,) = nx.all_shortest_paths(graph, start, goal)
+        assert sorted(only) == np.flatnonzero(path[cells > 0]).tolist()
+        assert nx.is_connected(graph)
+        assert nx.is_tree(graph) == (len(graph.edges) == len(graph) - 1)
+        assert (loops > 0) or nx.is_tree(graph)
+        assert torch.equal(directions.sum(1), torch.ones(edge_index.shape[1]))
+        assert mazes.is_path(cells, path)
+        assert mazes.has_cycles(cells) != nx.is_tree(graph)
+        if not loops:
+            assert (mazes.fill_dead_ends(cells) == path).all()
+
+
+def test_edges_know_their_direction() -> None:
+    cells = np.array([[0, 0, 0, 0], [0, START, GOAL, 0], [0, 0, 1, 0], [0, 0, 0, 0]], dtype=np.uint8)
+    x, edge_index, directions = as_graph(cells)
+    assert x.tolist() == [[1, 0], [0, 1], [0, 0]]
+    by_edge = dict(zip(map(tuple, edge_index.T.tolist()), directions.argmax(1).tolist(), strict=True))
+    assert by_edge == {(0, 1): 1, (1, 0): 3, (1, 2): 2, (2, 1): 0}
+
+
+def test_half_a_path_is_no_path() -> None:
+    cells = np.array([[START, 1, 1, GOAL]], dtype=np.uint8)
+    assert mazes.is_path(cells, np.array([[True, True, True, True]]))
+    assert not mazes.is_path(cells, np.array([[True, True, False, True]]))
+    assert not mazes.is_path(cells, np.array([[False, True, True, True]]))
+
+
+@pytest.mark.skipif(not (mazes.WEIGHTS / "mazes").exists(), reason="no weights are kept")
+def test_the_command_measures_another_file(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    problems = [draw_problem(6, 0.0, (4, 30), rng) for _ in range(12)]
+    cells, paths = (np.stack(part) for part in zip(*problems, strict=True))
+    np.savez(tmp_path / "few.npz", cells=cells, path=paths)
+    command = [sys.executable, "-m", "benchmarks.peers", "mazes", "--data", str(tmp_path / "few.npz"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent.parent)
+    result = json.loads(done.stdout)
+    assert result["few"]["n"] == 12
+    assert result["few"]["exact_think"] > 0.7
