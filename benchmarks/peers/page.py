@@ -142,6 +142,55 @@ def dgl(result: dict[str, Any]) -> str:
     return table(("network", "parameters", "training", "n each", *columns, "puzzles / s", "MB"), rows)
 
 
+PUBLISHED_MAZES = (
+    ("arXiv 2609.01449", "98.9", "–"),
+    ("FRM", "98.0", "7M"),
+    ("EqR", "93.0", "5.0M"),
+    ("URM", "51.4", "–"),
+    ("TRM", "44.9", "5M"),
+    ("HRM", "0.3", "27M"),
+)
+
+
+def mazes(result: dict[str, Any]) -> str:
+    """Ours and published systems on mazes."""
+    rows = []
+    for name, row in result.items():
+        if not isinstance(row, dict):
+            continue
+        trained, at = row["trained"], row["exact_at_step"]
+        given = "start, goal, open neighbours" + (", directions" if trained["cycles"] else "")
+        training = f"{trained['cells_of_training_mazes']} cells a side, one core, {trained['processor_minutes']} min"
+        figures = f"**{percent(row['exact_think'])}**", " / ".join(percent(value) for value in at.values())
+        rest = percent(row["filling_dead_ends"]), f"{trained['parameters']:,}", given, training, f"{row['n']:,}"
+        rows.append((f"**ours**, {name.replace('_', ' ')}", *figures, *rest))
+    rows += [
+        (f"{name}, published", accuracy, "–", "100.0", parameters, "the whole grid", "GPUs, 30 cells a side", "–")
+        for name, accuracy, parameters in PUBLISHED_MAZES
+    ]
+    steps = " / ".join(next(row["exact_at_step"] for row in result.values() if isinstance(row, dict)))
+    head = ("system", "% exact", f"% at {steps} steps", "dead ends filled, %", "parameters", "given", "training", "n")
+    return table(head, rows)
+
+
+def algorithms(result: dict[str, Any]) -> str:
+    """Accuracy by algorithm, network and size, a mean over the graph families."""
+    head, sizes = ["algorithm", "network", "parameters", "minutes of one core", "steps"], (16, 80, 160, 800, 1600)
+    rows = []
+    for algorithm, networks in result["algorithms"].items():
+        for name, row in networks.items():
+            for given in ("given", "think"):
+                cells = []
+                for size in sizes:
+                    found = [split for key, split in row.get(given, {}).items() if key.endswith(f"_{size}")]
+                    values = [split.get("node_accuracy", split.get("accuracy")) for split in found]
+                    cells.append(percent(sum(values) / len(values)) if values else "–")
+                if given in row:
+                    about = f"{row['parameters']:,}", f"{row['processor_minutes']:.1f}", given
+                    rows.append((algorithm, name.removeprefix(f"{algorithm}_"), *about, *cells))
+    return table([*head, *(f"{size} nodes, %" for size in sizes)], rows)
+
+
 def visual(result: dict[str, Any]) -> str:
     """Visual Sudoku beside SATNet's published figures, at about 36 givens."""
     head = ("system", "% right, 36 givens", "parameters", "given", "training", "n")
@@ -163,6 +212,8 @@ TABLES: dict[str, tuple[str, str | None, Callable[[dict[str, Any]], str]]] = {
     "extreme difficulty": ("peers.json", "extreme", extreme_difficulty),
     "extreme time": ("peers.json", "extreme", extreme_time),
     "dgl": ("peers.json", "dgl", dgl),
+    "mazes": ("peers.json", "mazes", mazes),
+    "algorithms": ("peers.json", "algorithms", algorithms),
     "visual": ("visual_sudoku.json", None, visual),
 }
 """By name: the file in results/, the key in it, and what makes the table."""
