@@ -11,7 +11,7 @@ from rrn import InputError
 
 pytest.importorskip("torch_geometric")
 
-from benchmarks.peers import algorithms
+from benchmarks.peers import algorithms, page
 from benchmarks.peers.baselines import KINDS, Baseline
 from benchmarks.peers.salsa import Salsa
 
@@ -99,3 +99,11 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "bfs_test.npz", cells=np.zeros(3))
     with pytest.raises(InputError, match="not a file of SALSA-CLRS"):
         Salsa(tmp_path / "bfs_test.npz")
+
+
+def test_the_table_averages_over_graph_families() -> None:
+    splits = {f"{family}_160": {"node_accuracy": value} for family, value in (("er", 0.9), ("ws", 1.0))}
+    row = {"parameters": 1000, "processor_minutes": 10.0, "given": splits, "think": {}}
+    lines = page.algorithms({"algorithms": {"bfs": {"bfs_rrn": row}}}).splitlines()
+    assert lines[2] == "| bfs | rrn | 1,000 | 10.0 | given | – | – | 95.0 | – | – |"
+    assert len(lines) == 4

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from benchmarks.peers import mazes
+from benchmarks.peers import mazes, page
 from examples.mazes import GOAL, START, as_graph, draw_problem
 
 
@@ -60,3 +60,11 @@ def test_the_command_measures_another_file(tmp_path: Path) -> None:
     result = json.loads(done.stdout)
     assert result["few"]["n"] == 12
     assert result["few"]["exact_think"] > 0.7
+
+
+def test_the_table_has_a_row_for_each_set_and_the_published_ones() -> None:
+    row = {"exact_at_step": {"128": 0.5, "256": 1.0}, "exact_think": 0.995, "filling_dead_ends": 1.0, "n": 1000}
+    about = {"cycles": False, "cells_of_training_mazes": 13, "processor_minutes": 12.5, "parameters": 12345}
+    lines = page.mazes({"maze_unique_test": row | {"trained": about}, "date": "today"}).splitlines()
+    assert len(lines) == 2 + 1 + len(page.PUBLISHED_MAZES)
+    assert lines[2].startswith("| **ours**, maze unique test | **99.5** | 50.0 / 100.0 | 100.0 | 12,345 |")

@@ -2,6 +2,7 @@
 
 python -m benchmarks.peers.training algorithms --public FOLDER --algorithm bfs --model rrn --minutes 10
 python -m benchmarks.peers.training mazes [--cycles]
+python -m benchmarks.peers.training all --public FOLDER         # all that have no weights yet
 
 Minutes are processor minutes of one core. Training data: the train file of SALSA-CLRS (10,000 graphs of at most 16
 nodes), the same for all models; mazes of our own making.
@@ -91,7 +92,7 @@ def train_algorithm(options: argparse.Namespace) -> None:
     batch_size = options.batch_size or (32 if ours else 8)
     redraw = options.redraw if ours else 0.0
     optimizer, averaged = torch.optim.AdamW(network.parameters(), lr=lr), Averaged(network)
-    folder = WEIGHTS / "_".join([options.algorithm, options.model, *([str(options.seed)] if options.seed else [])])
+    folder = weights_of(options.algorithm, options.model, options.seed)
     update, mean, shown = 0, 0.0, 0.0
     for update, passed in clock(options.minutes, optimizer, lr):
         graphs = data.batch([rng.randrange(len(data)) for _ in range(batch_size)], redraw, rng)
@@ -149,7 +150,30 @@ def train_maze(options: argparse.Namespace) -> None:
     print(about)
 
 
+def train_all(options: argparse.Namespace) -> None:
+    """Every network of the comparison, one after another; those whose weights exist are skipped."""
+    for cycles in (False, True):
+        if not (WEIGHTS / ("mazes_cycles" if cycles else "mazes")).exists():
+            run(["mazes", *(["--cycles"] if cycles else [])])
+    seeds = [(algorithm, model, 0) for algorithm in ALGORITHMS for model in ("rrn", *KINDS)]
+    for algorithm, model, seed in [*seeds, ("bfs", "rrn", 1), ("bfs", "rrn", 2)]:
+        if not weights_of(algorithm, model, seed).exists():
+            named = ["--algorithm", algorithm, "--model", model, "--seed", str(seed)]
+            run(["algorithms", "--public", str(options.public), "--minutes", str(options.minutes), *named])
+
+
+def weights_of(algorithm: str, model: str, seed: int) -> Path:
+    """The folder of some weights: the seed is in its name unless it is 0."""
+    return WEIGHTS / "_".join([algorithm, model, *([str(seed)] if seed else [])])
+
+
 def main() -> None:
+    torch.set_num_threads(1)
+    run(None)
+
+
+def run(argv: list[str] | None) -> None:
+    """Train what the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__)
     problems = parser.add_subparsers(required=True)
     maze = problems.add_parser("mazes")
@@ -171,8 +195,11 @@ def main() -> None:
     algorithms.add_argument("--extra", type=int, default=4, help="at most so many further steps in training (ours)")
     algorithms.add_argument("--every", type=float, default=0.5, help="minutes between two reports")
     algorithms.add_argument("--watch", type=Path, nargs="*", default=[], help="validation files to report on")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
+    every = problems.add_parser("all", help="every network of the comparison that has no weights yet")
+    every.set_defaults(train=train_all)
+    every.add_argument("--public", type=Path, required=True)
+    every.add_argument("--minutes", type=float, default=10.0, help="processor minutes of each network for an algorithm")
+    options = parser.parse_args(argv)
     options.train(options)
 
 
