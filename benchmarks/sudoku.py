@@ -65,7 +65,7 @@ def _training() -> float:
     torch.manual_seed(0)
     experiment = make_experiment(replace(find_preset("sudoku"), few_givens_pool=0))
     network = experiment.network()
-    carry = experiment.begin(seeded(0), Shard())
+    carry = experiment.first_batch(seeded(0), Shard())
 
     def update() -> int:
         steps = experiment.steps_of(carry)

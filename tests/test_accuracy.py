@@ -65,6 +65,6 @@ def commands_in(part: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
 def test_the_command_of_a_result_names_nothing_outside_the_repository(path: Path) -> None:
-    """Test pools are files in the folder where a reader runs the command: the docs say where they are to be had."""
+    """Test pools are files in the folder where a reader runs the command: the docs name their sources."""
     for command in commands_in(json.loads(path.read_text())):
         assert not re.search(r"(^|[ =])(/|~|\.\./)", command), command

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.inference.devices import find_device, host, move
+from rrn.inference.devices import find_device, move, place
 from rrn.nn.readouts import Outputs
 from rrn.nn.updates import State
 
@@ -24,7 +24,7 @@ class Elsewhere(nn.Module):
 
 
 def test_inputs_go_to_the_network() -> None:
-    network = host(Elsewhere(), torch.device("meta"))
+    network = place(Elsewhere(), torch.device("meta"))
     here = torch.zeros(3)
     assert network({"x": here}, state=State(here, (here,))) == 7
     assert network.seen == {"meta"}
@@ -35,7 +35,7 @@ def test_a_network_that_keeps_devices_is_only_placed() -> None:
     network = Elsewhere()
     network.keeps_device = True
     here = torch.zeros(3)
-    host(network, torch.device("meta"))({"x": here}, state=State(here))
+    place(network, torch.device("meta"))({"x": here}, state=State(here))
     assert network.seen == {"cpu"}
 
 

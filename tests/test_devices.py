@@ -14,7 +14,7 @@ from rrn.constraints.training import fit
 from rrn.estimators import RRNClassifier
 from rrn.graphs import Aggregate, Graph, Groups, PackedGraphs, neighbour_edges
 from rrn.inference.convergence import Converged, Settled
-from rrn.inference.devices import host
+from rrn.inference.devices import place
 from rrn.nn.losses import accuracy_by_step, every_step
 from rrn.nn.messages import GroupMessage
 from rrn.tasks.sudoku.exact import generate
@@ -168,7 +168,7 @@ PUZZLES, _ = generate(3, np.random.default_rng(5), extra_givens=(0, 8))
 def solved(device: torch.device) -> list[Any]:
     """Results of several attempts, answers by step and influences, of the network on candidates and the paper's."""
     with CPU:
-        networks = [host(from_pretrained(name), device) for name in ("sudoku", "sudoku-rn-node")]
+        networks = [place(from_pretrained(name), device) for name in ("sudoku", "sudoku-rn-node")]
     found: list[Any] = [influence(networks[0], PUZZLES[0], 2)]
     for network in networks:
         answer = solve(PUZZLES, network=network, max_steps=6, attempts=3, record=True)

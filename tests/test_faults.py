@@ -1,4 +1,4 @@
-"""Runs killed at any moment, and while they write, end as if nobody had touched them. More in benchmarks.faults."""
+"""Runs killed at any moment, and while they write, end like uninterrupted runs. More in benchmarks.faults."""
 
 import json
 import os

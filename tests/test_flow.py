@@ -1,7 +1,7 @@
-"""Every door leads through `RRN`: what solve, ask, train, evaluate and the page say, `RRN.run` has computed.
+"""Every entry point runs through `RRN`: `RRN.run` computes what solve, ask, train, evaluate and the page return.
 
-The steps that a door says it took are compared with those that `RRN.run` was asked for, so that a way around it, or
-one that only begins there, is noticed. With numba and without: the second in a process that cannot import it.
+The steps that an entry point reports are compared with those that `RRN.run` ran, so that a path around it is noticed.
+With numba and without: the second in a process that cannot import it.
 """
 
 import json
@@ -105,8 +105,8 @@ def test_evaluate(task: str, call: Call, entered: list[int], tmp_path: Path) -> 
 def test_the_page(task: str, entered: list[int]) -> None:
     client = TestClient(create_app({task: task}, workers=1), base_url="http://localhost")
     entered.clear()
-    door, request = REQUESTS[task]
-    response = client.post(f"/api/{task}/{door}", json=request)
+    endpoint, request = REQUESTS[task]
+    response = client.post(f"/api/{task}/{endpoint}", json=request)
     assert response.status_code == 200, response.text
     answer = response.json()
     said = answer["puzzles"][0]["steps"] if task == "sudoku" else len(answer["steps"])

@@ -136,20 +136,17 @@ _FunctionCache: Any = _make_function_cache() if COMPILED else None
 
 MODULE_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 """Attributes of a torch module that hold its hooks. A module without one of them counts as hooked and runs plain."""
+VERSION = "_version"
+"""Attribute of a torch tensor that counts its in-place changes."""
 
 
 class TorchAPI(NamedTuple):
     """Private functions of torch, or their substitutes. A missing probe answers True: the caller then takes the plain
     path, which is exact."""
 
-    transforms_active: Callable[[], bool]
-    """Whether a transform of torch.func is active. Hand-written derivatives do not support them."""
-    dispatch_modes: Callable[[], int]
-    """How many ``TorchDispatchMode`` are active. Compiled code would bypass them."""
-    global_hooks: Callable[[], bool]
-    """Whether hooks are registered for all modules. Compiled code would not call them."""
-    forward_mode: Callable[[], bool]
-    """Whether a level of forward-mode derivatives is active. Hand-written derivatives do not support them."""
+    needs_plain: Callable[[], bool]
+    """Whether compiled code must not run. Hand-written derivatives support neither a transform of torch.func nor
+    forward mode; compiled code would bypass a ``TorchDispatchMode`` and hooks for all modules."""
     saved_tensor_hooks: Callable[[bool], Any]
     """The active saved-tensor hooks, such as those of ``torch.utils.checkpoint``. Argument: False. Since torch 2.8."""
     lerp_all: Callable[[Any, Any, float], Any]
@@ -167,11 +164,15 @@ def torch_api() -> TorchAPI:
         parallel = ctypes.CDLL("libgomp.so.1", mode=os.RTLD_NOLOAD).GOMP_parallel  # the one that torch has loaded
     except (OSError, AttributeError):
         parallel = None
+    transforms_active = getattr(torch._C, "_are_functorch_transforms_active", _unknown)
+    dispatch_modes = getattr(torch._C, "_len_torch_dispatch_stack", _unknown)
+
+    def needs_plain() -> bool:
+        forward_mode = getattr(torch.autograd.forward_ad, "_current_level", 0) >= 0
+        return forward_mode or transforms_active() or dispatch_modes() > 0 or _any_global_hooks()
+
     return TorchAPI(
-        getattr(torch._C, "_are_functorch_transforms_active", _unknown),
-        getattr(torch._C, "_len_torch_dispatch_stack", _unknown),
-        _any_global_hooks,
-        lambda: getattr(torch.autograd.forward_ad, "_current_level", 0) >= 0,
+        needs_plain,
         getattr(autograd, "_top_saved_tensors_default_hooks", _unknown),
         getattr(torch, "_foreach_lerp_", _lerp_each),
         parallel,
@@ -191,17 +192,6 @@ def _any_global_hooks() -> bool:
 def has_hooks(tensor: Any) -> bool:
     """Whether a tensor has gradient hooks; True where torch does not tell."""
     return bool(getattr(tensor, "_backward_hooks", True))
-
-
-def versions(tensors: Any) -> list[int]:
-    """How often each tensor was changed in place; 0 where torch does not count, as for inference tensors."""
-    counts = []
-    for tensor in tensors:
-        try:
-            counts.append(int(tensor._version))
-        except (AttributeError, RuntimeError):
-            counts.append(0)
-    return counts
 
 
 def _lerp_each(tensors: Any, targets: Any, weight: float) -> None:

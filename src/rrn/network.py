@@ -41,10 +41,10 @@ class Prepared(NamedTuple):
     x: Tensor
     """Encoded node features (nodes, hidden)."""
     graph: Graph
-    edge_attr: Tensor | None
-    edge_term: Tensor | None
+    edge_attr: Tensor | None = None
+    edge_term: Tensor | None = None
     """The result of `Message.encode_edges`."""
-    batch: Tensor | None
+    batch: Tensor | None = None
     """The graph of each node (nodes,)."""
 
 
@@ -95,6 +95,7 @@ class RRN(Resettable):
         pool: tuple[Aggregate, ...] = ("sum",),
         message: Message | None = None,
     ) -> None:
+        arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         super().__init__()
         if isinstance(update, str) and update not in (*UPDATES, "none"):
             raise InputError(f"update: expected one of {[*UPDATES, 'none']} or an Update, got {shorten(repr(update))}")
@@ -141,28 +142,14 @@ class RRN(Resettable):
             self.readout: Readout = READOUTS[readout](hidden, outputs, readout_layers, dropout, dropout_layers, **more)
         else:
             self.readout = readout
+        arguments |= {"update_inputs": update_inputs, "aggregate": tuple(aggregate), "pool": tuple(pool)}
+        if message is None:
+            del arguments["message"]
         self.settings: dict[str, Any] = {
-            "features": features,
-            "hidden": hidden,
-            "outputs": outputs,
-            "edge_features": edge_features,
-            "encoder_layers": encoder_layers,
-            "message_layers": message_layers,
-            "update": update,
-            "update_layers": update_layers,
-            "update_inputs": update_inputs,
-            "readout": readout,
-            "readout_layers": readout_layers,
-            "dropout": dropout,
-            "dropout_layers": dropout_layers,
-            "aggregate": tuple(aggregate),
-            "pool": tuple(pool),
-            **({} if message is None else {"message": message}),
+            name: {"custom": type(value).__name__} if isinstance(value, nn.Module) else value
+            for name, value in arguments.items()
         }
         """The arguments of the constructor, as JSON values; a custom part is {"custom": class name}."""
-        for name, part in self.settings.items():
-            if isinstance(part, nn.Module):
-                self.settings[name] = {"custom": type(part).__name__}
 
     def forward(
         self,
@@ -375,7 +362,8 @@ class RRN(Resettable):
         update, dtype, models = self._state_layout
         if update is not self.update or dtype != given.x.dtype:
             with torch.no_grad():
-                models = tuple((part.shape[1:], part.dtype) for part in self.update.initial_state(given.x[:1]).parts())
+                h, memory = self.update.initial_state(given.x[:1])
+            models = tuple((part.shape[1:], part.dtype) for part in (h, *memory))
             if not torch.compiler.is_compiling():
                 self._state_layout = self.update, given.x.dtype, models
         parts = state.h, *state.memory

@@ -77,7 +77,7 @@ def test_bad_arguments_are_named_in_a_line(arguments: list[str], message: str, c
     ],
 )
 def test_what_cannot_be_written_is_named(arguments: list[str], call: Call, tmp_path: Path) -> None:
-    """Below a file there is room for nothing, whoever asks; and no name may be that long."""
+    """A path below a file cannot be written, and no name may be that long."""
     (tmp_path / "file").write_text("")
     for where in (tmp_path / "file" / "deep.png", tmp_path / f"{LONG}.png"):
         code, out, err = call(*arguments, where)

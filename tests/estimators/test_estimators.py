@@ -38,7 +38,7 @@ def test_it_learns_labels_of_nodes(rings: Any) -> None:
     words = [np.array(["no", "yes"])[label] for label in labels]
     classifier = RRNClassifier(**QUICK)
     assert classifier.fit(graphs[:60], words[:60]) is classifier
-    assert classifier.per_node_
+    assert classifier.readout_ == "node"
     assert classifier.classes_.tolist() == ["no", "yes"]
     assert classifier.score(graphs[60:], words[60:]) > 0.95
     predicted, chances = classifier.predict(graphs[60:]), classifier.predict_proba(graphs[60:])
@@ -52,7 +52,7 @@ def test_it_learns_labels_of_nodes(rings: Any) -> None:
 def test_it_learns_labels_of_graphs_and_the_seed_decides_all(rings: Any) -> None:
     graphs, _, labels = rings
     first, second = (RRNClassifier(**QUICK).fit(graphs[:60], labels[:60]) for _ in range(2))
-    assert not first.per_node_
+    assert first.readout_ == "graph"
     assert first.predict(graphs[60:]).shape == (20,)
     assert first.predict_proba(graphs[60:]).shape == (20, 2)
     assert first.score(graphs[60:], labels[60:]) > 0.8

@@ -335,7 +335,7 @@ def test_sums_of_overlapping_groups_by_brute_force() -> None:
 
 
 def test_any_nodes_of_groups_may_be_selected() -> None:
-    """Whoever is left out is silent; a graph of which nobody is left is gone."""
+    """Nodes that are not selected send no messages; a graph without a selected node is dropped."""
     graph, _ = batches()["groups"]
     kept = torch.tensor([True, False, True, False, False, False, True, True])
     selected, _ = graph.select(kept)
@@ -343,8 +343,8 @@ def test_any_nodes_of_groups_may_be_selected() -> None:
     silent = values * kept[:, None]
     torch.testing.assert_close(selected.sums(values[kept]), graph.sums(silent)[kept])
     assert selected.stops.tolist() == [2, 4]
-    nobody, _ = graph.select(torch.zeros(8, dtype=torch.bool))
-    assert nobody.num_nodes == len(nobody.stops) == 0
+    empty, _ = graph.select(torch.zeros(8, dtype=torch.bool))
+    assert empty.num_nodes == len(empty.stops) == 0
 
 
 def test_joined_groups_have_the_largest_counts() -> None:

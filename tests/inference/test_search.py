@@ -195,7 +195,7 @@ def test_attempts_share_a_queue_and_only_the_root_gets_noise() -> None:
     for _ in range(2):  # the first evaluation is never stalled
         assert all(torch.equal(branch.open, root.open) for branch in search.branches(slots))
         assert search.accepts_noise(slots).tolist() == [True] * 3
-        search.observe(slots, [logits] * 3)
+        search.observe([logits] * 3)
         slots = search.assign(slots)
     first, second, last = search.branches(slots)
     assert search.accepts_noise(slots).tolist() == [False, True, False]

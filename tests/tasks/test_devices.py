@@ -11,7 +11,7 @@ from tests.elsewhere import ProcessElsewhere, elsewhere
 from torch.utils._pytree import tree_leaves
 
 from rrn import tasks
-from rrn.inference.devices import host, move
+from rrn.inference.devices import move, place
 from rrn.nn.readouts import Outputs, answer_of
 from rrn.nn.updates import State
 from rrn.tasks.ages import experiment as ages
@@ -78,11 +78,11 @@ def numbers(name: str, processes: Processes | None = None) -> list[float]:
     losses = [run.one_update() for _ in range(2)]
     if experiment.preset.task == "photo":  # its evaluation measures seconds, too
         return [*losses, *experiment.validate(run.network.eval()).values()]
-    network, room = run.network.eval(), tasks.folder(experiment.preset.task, "evaluate")
-    evaluated = room.evaluate(
-        host(network, processes.device) if processes else network,
+    network, module = run.network.eval(), tasks.folder(experiment.preset.task, "evaluate")
+    evaluated = module.evaluate(
+        place(network, processes.device) if processes else network,
         experiment.preset,
-        room.Options(limit=8, steps="1,3"),
+        module.Options(limit=8, steps="1,3"),
         lambda done, of: None,
     )
     return [*losses, *experiment.validate(network).values(), *(x for x in tree_leaves(evaluated) if type(x) is float)]
@@ -90,7 +90,7 @@ def numbers(name: str, processes: Processes | None = None) -> list[float]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_default_device_does_not_matter(name: str) -> None:
-    """Whoever forgets ``device=`` gets a tensor without numbers, and the first operation that mixes it fails."""
+    """Code that forgets ``device=`` gets a tensor without numbers, and the first operation that mixes it fails."""
     with torch.device("meta"):
         poisoned = numbers(name)
     np.testing.assert_array_equal(poisoned, numbers(name))

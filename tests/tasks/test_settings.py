@@ -72,9 +72,9 @@ def test_segments_are_refused_where_every_question_is_run_as_a_whole(task: str, 
 
 @pytest.mark.parametrize("task", tasks.TASKS)
 def test_every_network_has_a_class_of_settings_by_its_name(task: str) -> None:
-    room = tasks.folder(task, "presets")
-    assert {type(preset) for preset in room.PRESETS} == set(room.KINDS)
-    assert len({kind.network for kind in room.KINDS}) == len(room.KINDS)
+    module = tasks.folder(task, "presets")
+    assert {type(preset) for preset in module.PRESETS} == set(module.KINDS)
+    assert len({kind.network for kind in module.KINDS}) == len(module.KINDS)
 
 
 def test_settings_of_earlier_versions_load_under_their_new_names(tmp_path: Path) -> None:

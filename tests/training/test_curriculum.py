@@ -18,5 +18,5 @@ def test_the_share_solved_is_a_running_mean_and_lowers_how_easy_problems_are() -
     curriculum.advance()
     assert curriculum.extra == 2.0, "no lower than the least"
     other = GivensCurriculum(3.0, 2.0, 0.6, 0.1)
-    other.restore(curriculum.position())
+    other.restore(curriculum.state())
     assert (other.extra, other.solved_share) == (curriculum.extra, curriculum.solved_share)

@@ -55,9 +55,8 @@ def loop(scores: tuple[float, ...] = (), bad: int | None = None, **settings: obj
     nn.init.zeros_(network.weight)
     optimizer = torch.optim.SGD(network.parameters())
     settings = {"updates": 6, "clip": None, **settings}
-    return Loop(
-        network=network, objective=Slope(network, scores, bad), optimizer=optimizer, rate=lambda *_: 1.0, **settings
-    )  # type: ignore[arg-type]
+    settings |= {"rate": 1.0, "schedule": "constant"}
+    return Loop(network=network, objective=Slope(network, scores, bad), optimizer=optimizer, **settings)  # type: ignore[arg-type]
 
 
 def test_callbacks_early_stopping_and_the_best_weights() -> None:

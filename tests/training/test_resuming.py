@@ -1,4 +1,4 @@
-"""Every preset, stopped and continued, ends with the bits of a run that nobody stopped."""
+"""Every preset, stopped and continued, ends with the bits of an uninterrupted run."""
 
 import dataclasses
 from pathlib import Path

@@ -74,7 +74,7 @@ class Toy(Experiment[ToyPreset]):
         self.level += 1
         self.then(self.level)
 
-    def position(self) -> dict[str, float]:
+    def curriculum_state(self) -> dict[str, float]:
         return {"level": self.level}
 
     def restore(self, position: dict[str, float]) -> None:

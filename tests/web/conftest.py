@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
+from tests.web.browsing import Visit
 
 from rrn import tasks
 from rrn.io.pretrained import save_pretrained, shipped
@@ -106,3 +107,17 @@ def browser() -> Iterator[Any]:
         started = playwright.chromium.launch(executable_path=path, args=BROWSER_FLAGS)
         yield started
         started.close()
+
+
+@pytest.fixture
+def visit(browser: Any, live: Any) -> Iterator[Any]:
+    """A function that opens the page in the browser; its visits are closed at the end."""
+    visits: list[Visit] = []
+
+    def begin(**options: Any) -> Visit:
+        visits.append(Visit(browser, live.url, **options))
+        return visits[-1]
+
+    yield begin
+    for each in visits:
+        each.close()

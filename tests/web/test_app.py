@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 import rrn
 from rrn import tasks
-from rrn.tasks.babi.predict import Asked
+from rrn.tasks.babi.predict import StoryQuestion
 from rrn.tasks.babi.predict import predict as babi_predict
 from rrn.tasks.babi.vocabulary import NO_ANSWER
 from rrn.tasks.sudoku.exact import count_solutions, generate
@@ -331,7 +331,7 @@ def test_stories_are_answered_with_the_importance_of_each_fact(client: TestClien
     assert all(0 <= fact["importance"] <= 1 for fact in result["facts"])
     assert result["answer"] == result["steps"][-1]["predictions"][0]["answer"]
     network = from_pretrained(weights["babi"])
-    expected = babi_predict(network, Asked(facts, "Where is Mary?"), 3, 20)
+    expected = babi_predict(network, StoryQuestion(facts, "Where is Mary?"), 3, 20)
     predicted = [step["predictions"][0]["probability"] for step in result["steps"]]
     assert predicted == pytest.approx(expected.record.max(1), abs=1e-3)
     assert result["unanswerable"] == pytest.approx(expected.record[-1, 0], abs=1e-3)

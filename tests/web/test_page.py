@@ -4,14 +4,13 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pytest
-from tests.web.browsing import DESK, Visit, status_text, until
+from tests.web.browsing import DESK, status_text, until
 
 from rrn.tasks.accuracy import ACCURACY
 from rrn.tasks.sudoku.exact import count_solutions, generate
@@ -31,19 +30,6 @@ UNNAMED = """() => {
     const shown = [...document.querySelectorAll(kinds)].filter((element) => element.checkVisibility());
     return shown.filter((element) => !name(element)).map((element) => element.outerHTML.slice(0, 120));
 }"""
-
-
-@pytest.fixture
-def visit(browser: Any, live: Any) -> Iterator[Any]:
-    visits: list[Visit] = []
-
-    def begin(**options: Any) -> Visit:
-        visits.append(Visit(browser, live.url, **options))
-        return visits[-1]
-
-    yield begin
-    for each in visits:
-        each.close()
 
 
 def shown_digits(page: Any, parts: int = 3) -> list[list[float]]:

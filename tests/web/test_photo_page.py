@@ -1,7 +1,6 @@
 """A photo on the page: upload, correct one digit, solve; on a phone too. ``RRN_SCREENSHOTS=docs`` writes pictures."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from tests.tasks.photo.drawing import draw_grid
-from tests.web.browsing import DESK, Visit, status_text, until
+from tests.web.browsing import DESK, status_text, until
 
 from rrn.tasks.photo.render import Photo, render_photo
 
@@ -22,19 +21,6 @@ def photo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Photo]:
     path = tmp_path_factory.mktemp("photo") / "photo.jpg"
     cv2.imwrite(str(path), cv2.cvtColor(made.image, cv2.COLOR_RGB2BGR))
     return path, made
-
-
-@pytest.fixture
-def visit(browser: Any, live: Any) -> Iterator[Any]:
-    visits: list[Visit] = []
-
-    def begin(**options: Any) -> Visit:
-        visits.append(Visit(browser, live.url, **options))
-        return visits[-1]
-
-    yield begin
-    for each in visits:
-        each.close()
 
 
 def shown(page: Any) -> list[int]:

@@ -17,7 +17,7 @@ import pytest
 from tests.web.browsing import Visit, status_text, until
 
 from rrn.errors import InputError
-from rrn.tasks.babi.presets import ASKED
+from rrn.tasks.babi.presets import ASK_WEIGHTS
 from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import grid_to_line
@@ -180,7 +180,7 @@ def test_paths_are_those_of_python(there: Visit) -> None:
 
 
 def test_stories_are_answered_as_in_python(there: Visit) -> None:
-    network = from_pretrained(ASKED)
+    network = from_pretrained(ASK_WEIGHTS)
     preset = network.preset
     asked = [(story["facts"], story["question"]) for story in ask(there, "babi", "examples", 3)]
     assert len(asked) == 21

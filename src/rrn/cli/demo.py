@@ -138,10 +138,10 @@ def _grid(puzzle: np.ndarray, probabilities: np.ndarray | None, step: int, last:
 def _babi() -> Act:
     from rrn.tasks.answers import important_facts
     from rrn.tasks.babi.predict import dialogue, predict
-    from rrn.tasks.babi.presets import ASKED
+    from rrn.tasks.babi.presets import ASK_WEIGHTS
     from rrn.tasks.weights import from_pretrained
 
-    network = from_pretrained(ASKED)
+    network = from_pretrained(ASK_WEIGHTS)
     [asked] = dialogue(STORY, STORY_QUESTION)
     result = predict(network, asked, network.preset.steps, network.preset.max_facts)
     needed = sorted((fact for fact, _ in important_facts(result, 2)), key=result.details["facts"].index)

@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
     module = tasks.folder(named.task, "evaluate")
     about = f"Measure {named.name}: {named.about}"
     options: EvaluateOptions = parse(module.Options, arguments[1:], f"rrn evaluate {named.name}", about)
-    from rrn.inference.devices import find_device, host
+    from rrn.inference.devices import find_device, place
     from rrn.io.pretrained import shipped
     from rrn.tasks.weights import from_pretrained, read_config
 
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         print(f"{message} may become wrong", file=sys.stderr)
     keep_freed_memory()
     device = find_device(options.device)
-    network = host(from_pretrained(source), device)
+    network = place(from_pretrained(source), device)
     with progress_bars() as progress:
         result = module.evaluate(network, preset, options, partial(progress, "evaluating"))
     result |= provenance(config) | {"device": str(device)}

@@ -186,10 +186,10 @@ def _is_declared(given: str) -> bool:
 
 @cache
 def load(weights: str, device: str) -> "nn.Module":
-    from rrn.inference.devices import find_device, host
+    from rrn.inference.devices import find_device, place
     from rrn.tasks.weights import from_pretrained
 
-    return host(from_pretrained(weights, task="sudoku"), find_device(device))
+    return place(from_pretrained(weights, task="sudoku"), find_device(device))
 
 
 def solve_puzzles(network: "nn.Module", puzzles: list[np.ndarray], options: Options, record: bool = False) -> "Result":
@@ -284,10 +284,10 @@ def verdict(result: "Result", max_steps: int) -> Text:
     wrong = int(wrong_cells(result.details["puzzles"], result.answers).sum())
     tried = f": {plural(result.attempts, 'attempt')} of {plural(max_steps, 'step')}; "
     tried += f"confidence {result.confidence:.1%}\n"
-    said = f"the {wrong} cells marked ! break a rule; {result.message}\n"
+    broken = f"the {wrong} cells marked ! break a rule; {result.message}\n"
     harder = f"--weights {STRONGEST} --max-steps {16 * max_steps} --attempts 100"
     puzzle = grid_to_line(result.details["puzzles"])
-    return Text.assemble((result.status, WRONG), tried, said, f"to try harder: rrn solve {puzzle} {harder}")
+    return Text.assemble((result.status, WRONG), tried, broken, f"to try harder: rrn solve {puzzle} {harder}")
 
 
 def _draw(options: Options, result: "Result") -> None:

@@ -102,7 +102,7 @@ class Solver:
         diagnose: bool = True,
         slots: int = SLOTS,
         seed: int = 0,
-        progress: Callable[[int], None] = lambda count: None,
+        progress: Callable[[int], None] | None = None,
     ) -> Result:
         """Run the network on problems until their answers break no rule. Answers are lists of candidates.
 
@@ -213,7 +213,7 @@ class Solver:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Solver":
-        """What `save` wrote, ready to use."""
+        """Load what `save` wrote."""
         from rrn.constraints.files import load_solver
 
         return load_solver(Path(folder))

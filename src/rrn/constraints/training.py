@@ -19,7 +19,7 @@ from rrn.inference.candidates import make_network, open_graph
 from rrn.network import RRN
 from rrn.nn.updates import State
 from rrn.training.curriculum import GivensCurriculum
-from rrn.training.loop import Average, Callback, Loop, Objective, learning_rate, part_of
+from rrn.training.loop import Average, Callback, Loop, Objective, part_of
 
 if TYPE_CHECKING:
     from rrn.constraints.declare import Constraints
@@ -32,7 +32,7 @@ DECREMENT, MEMORY = 0.005, 0.01
 """Of the curriculum: see `rrn.training.curriculum.GivensCurriculum`."""
 AVERAGE = 0.998
 """Decay of the weight average."""
-LEANING_PLACEMENTS = 2000
+NEAREST_PLACEMENTS = 2000
 """Limit of the exact search for the solution nearest to the logits."""
 STRENGTH = 4.0
 """The largest standard deviation of random preferences in training."""
@@ -187,7 +187,7 @@ def fit(
             network=network,
             objective=SlotObjective(solver, make, settings, device),
             optimizer=torch.optim.AdamW(network.parameters(), lr=lr, weight_decay=0.01),
-            rate=lambda update, progress: learning_rate(lr, update, progress),
+            rate=lr,
             updates=updates,
             minutes=minutes,
             clip=clip,
@@ -262,10 +262,10 @@ class SlotObjective(Objective):
             raise InputError("contradiction_share: only for constraints whose first group type decides")
         self.logits, self.reached = self.batch.run(self.network, self.settings["segment"], self.slots.state)
         if self.ambiguous:
-            self._lean(numbers)
+            self._target_nearest_solutions(numbers)
         return _loss(self.logits, self.batch, self.contradictions)
 
-    def _lean(self, numbers: list[int]) -> None:
+    def _target_nearest_solutions(self, numbers: list[int]) -> None:
         """Replace the targets of problems with several solutions by the solutions nearest to the last logits."""
         parts = self.logits[-1].detach().cpu().split(self.batch.sizes.tolist())
         answers = []
@@ -277,7 +277,7 @@ class SlotObjective(Objective):
                 rank = np.empty(len(values), np.int64)
                 rank[np.argsort(-values, kind="stable")] = np.arange(len(values))
                 given, excluded, layout = problem.given_numbers, problem.excluded_numbers, problem.constraints.layout
-                nearest, count = search(layout, given, excluded, rank=rank, limit=1, most_placements=LEANING_PLACEMENTS)
+                nearest, count = search(layout, given, excluded, rank=rank, limit=1, most_placements=NEAREST_PLACEMENTS)
                 answer = nearest if count == 1 else answer
             answers.append(answer)
         self.batch.set_answers(answers)
@@ -350,7 +350,7 @@ class SlotObjective(Objective):
         tensors |= {f"state.{index}": part for index, part in enumerate(self.slots.state.parts())}
         tensors["draws"] = torch.tensor(self.draws, dtype=torch.float64, device="cpu").reshape(-1, 2)
         tensors["noise_generator"] = self.generator.get_state()
-        return tensors, {"curriculum": self.curriculum.position()}
+        return tensors, {"curriculum": self.curriculum.state()}
 
     def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         """Draw the problems of all updates again, as they are not in the checkpoint."""

@@ -8,22 +8,18 @@ is one compiled function. Gradients are added in place.
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rrn._compat import COMPILED, compiled
+from rrn._compat import compiled
 from rrn.engines import threads
-from rrn.engines.edges import MessageEngine, Sums, fits_message_engine
+from rrn.engines.edges import MessageEngine, Sums
 from rrn.engines.plain import detach_without_grad, differentiable_gradients
 from rrn.graphs import EdgeList, Graph, NeighbourTable
 from rrn.nn.messages import Layers, hidden_sums
-from rrn.nn.updates import State
-
-if TYPE_CHECKING:
-    from rrn.network import RRN, Prepared
 
 Array = np.ndarray
 
@@ -32,10 +28,7 @@ class Chunked(MessageEngine):
     """f with any number of hidden layers and the paper's sum, on an `EdgeList` or a `NeighbourTable`."""
 
     name = "chunked"
-
-    def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
-        fits_graph = type(given.graph) in (EdgeList, NeighbourTable)
-        return COMPILED and fits_graph and fits_message_engine(network, given, state)
+    layouts = EdgeList, NeighbourTable
 
     def sums(self, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Sums:
         return lambda source, target: summed_hidden_layers(source, target, edge_term, graph, layers)

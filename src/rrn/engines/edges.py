@@ -20,7 +20,7 @@ from torch import Tensor
 
 from rrn._compat import COMPILED, compiled
 from rrn.engines import threads
-from rrn.engines.plain import Engine, differentiable_gradients, fits_compiled, has_widths, is_unmodified
+from rrn.engines.plain import Engine, differentiable_gradients, is_unmodified
 from rrn.graphs import CompleteGraphs, EdgeList, Graph, Groups, NeighbourTable, PackedGraphs
 from rrn.nn.messages import Layers, MLPMessage, hidden_sums
 from rrn.nn.readouts import Outputs, stack
@@ -29,9 +29,7 @@ from rrn.nn.updates import LSTMUpdate, State, Update, lstm
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
 
-_LAYOUTS = (EdgeList, NeighbourTable, CompleteGraphs, PackedGraphs, Groups)
 Array = np.ndarray
-Arrays = tuple[Array, Array, Array]
 Sums = Callable[[Tensor, Tensor], Tensor]
 """(source, target) → Σ_i of f's hidden layers: (nodes, hidden) each."""
 
@@ -40,6 +38,20 @@ class MessageEngine(Engine):
     """The plain loop with a faster sum of f's hidden layers over the edges."""
 
     message = MLPMessage
+    layouts: tuple[type, ...]
+    """The graphs that it runs on."""
+
+    def supports(self, network: "RRN", given: "Prepared") -> bool:
+        """Whether f is of the usual widths and has the paper's sum."""
+        if type(given.graph) not in self.layouts:
+            return False
+        message, term = network.message, given.edge_term
+        assert isinstance(message, MLPMessage)
+        hidden, inputs = message.hidden, 2 * message.hidden + message.edge_features
+        if message.aggregate != ("sum",) or not message.mlp.has_widths(inputs, *[hidden] * (message.layers + 1)):
+            return False
+        shape = (*given.graph.edge_shape, hidden)
+        return term is None or term.shape == shape or term.numel() == term.shape[-1] == hidden
 
     @abstractmethod
     def sums(self, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Sums:
@@ -58,8 +70,7 @@ class MessageEngine(Engine):
     def steps(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Sequence[Any], State]:
         message, update, readout, graph = network.message, network.update, network.readout, given.graph
         assert isinstance(message, MLPMessage)
-        weight, bias, term = message.first_layer(given.edge_term)
-        _, *middle, last = message.mlp.weights()
+        weight, bias, term, middle, last = message.split_layers(given.edge_term)
         sums = self.sums(term, graph, middle)
         cell = None
         if _can_multiply_out(update, given.x):
@@ -78,37 +89,27 @@ class MessageEngine(Engine):
         return outputs, state
 
 
-def fits_message_engine(network: "RRN", given: "Prepared", state: State) -> bool:
-    """Whether f is an unmodified MLP with the paper's sum, and compiled code supports the input."""
-    if type(given.graph) not in _LAYOUTS or not fits_compiled(network, given, state, MLPMessage):
-        return False
-    message, term = network.message, given.edge_term
-    assert isinstance(message, MLPMessage)
-    hidden, inputs = message.hidden, 2 * message.hidden + message.edge_features
-    if message.aggregate != ("sum",) or not has_widths(message.mlp, inputs, *[hidden] * (message.layers + 1)):
-        return False
-    return term is None or term.shape == (*given.graph.edge_shape, hidden) or term.numel() == term.shape[-1] == hidden
-
-
 class Edges(MessageEngine):
     """f with one hidden layer and the paper's sum."""
 
     name = "edges"
+    layouts = EdgeList, NeighbourTable, CompleteGraphs, PackedGraphs, Groups
 
-    def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
-        return COMPILED and getattr(network.message, "layers", 0) == 1 and fits_message_engine(network, given, state)
+    def supports(self, network: "RRN", given: "Prepared") -> bool:
+        return getattr(network.message, "layers", 0) == 1 and super().supports(network, given)
 
     def sums(self, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Sums:
-        edges = graph.sorted_edges().arrays()
+        edges = [part.numpy() for part in graph.sorted_edges()]
         return lambda source, target: _SummedLayer.apply(source, target, edge_term, graph, edges)
 
 
 class _SummedLayer(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph, edges: Arrays
+        ctx: Any, source: Tensor, target: Tensor, edge_term: Tensor | None, graph: Graph, edges: list[Array]
     ) -> Tensor:
-        ctx.save_for_backward(source, target, edge_term)
+        unchanged = (tensor for tensor in graph.tensors if not tensor.is_inference())  # checked by torch
+        ctx.save_for_backward(source, target, edge_term, *unchanged)
         ctx.graph, ctx.edges = graph, edges
         total = torch.empty_like(source, memory_format=torch.contiguous_format)
         _forward(*_arrays(source, target, edge_term), *edges, total.numpy())
@@ -116,8 +117,7 @@ class _SummedLayer(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        source, target, edge_term = ctx.saved_tensors
-        ctx.graph.check_unchanged()
+        source, target, edge_term, *_ = ctx.saved_tensors
         if torch.is_grad_enabled():
             inputs = source, target, edge_term
             return *differentiable_gradients(hidden_sums, inputs, ctx.graph, [], gradient=gradient), None, None
@@ -195,7 +195,7 @@ def _can_multiply_out(update: Update, x: Tensor) -> bool:
     if reader.mlp is None or x.shape[1] != hidden or update.gates.bias.shape != (4 * hidden,):
         return False
     widths = len(reader.inputs) * hidden, *[hidden] * len(reader.mlp.linears)
-    return has_widths(reader.mlp, *widths) and update.gates.weight.shape == (4 * hidden, 2 * hidden)
+    return reader.mlp.has_widths(*widths) and update.gates.weight.shape == (4 * hidden, 2 * hidden)
 
 
 class _MultipliedOut:
@@ -213,7 +213,7 @@ class _MultipliedOut:
         gates, to_hidden = update.gates.weight.split([update.reader.outputs, hidden], dim=1)
         self.to_gates = torch.cat([gates @ final, to_hidden], dim=1)
         self.bias = update.gates.bias + gates @ final_bias
-        self.one_thread = threads.shares() == 1
+        self.one_thread = torch.get_num_threads() == 1 or threads.shares() == 1
 
     def step(self, state: State, total: Tensor) -> State:
         """``total`` is the sum over edges of f's hidden layers."""
@@ -243,12 +243,12 @@ class _Cell(torch.autograd.Function):
         gates = torch.addmm(bias, torch.cat([z, hidden], dim=1), to_gates.T)
         gates[:, : 3 * width].sigmoid_()
         gates[:, 3 * width :].tanh_()
-        enter, keep, show, new = gates.chunk(4, dim=-1)
-        after = torch.mul(keep, cell).addcmul_(enter, new)
+        input_gate, forget_gate, output_gate, new = gates.chunk(4, dim=-1)
+        after = torch.mul(forget_gate, cell).addcmul_(input_gate, new)
         squashed = after.tanh()
         ctx.one_thread = one_thread
         ctx.save_for_backward(z, hidden, cell, to_gates, bias, gates, squashed)
-        return show * squashed, after
+        return output_gate * squashed, after
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -283,11 +283,11 @@ def _back_through_gates(
     one = np.float32(1)
     for n in range(nodes):
         for k in range(width):
-            enter, keep = gates[n, k], gates[n, width + k]
-            show, new = gates[n, 2 * width + k], gates[n, 3 * width + k]
-            through = from_cell[n, k] + from_hidden[n, k] * show * (one - squashed[n, k] * squashed[n, k])
-            to_gate_sums[n, k] = through * new * enter * (one - enter)
-            to_gate_sums[n, width + k] = through * cell[n, k] * keep * (one - keep)
-            to_gate_sums[n, 2 * width + k] = from_hidden[n, k] * squashed[n, k] * show * (one - show)
-            to_gate_sums[n, 3 * width + k] = through * enter * (one - new * new)
-            to_cell[n, k] = through * keep
+            input_gate, forget_gate = gates[n, k], gates[n, width + k]
+            output_gate, new = gates[n, 2 * width + k], gates[n, 3 * width + k]
+            through = from_cell[n, k] + from_hidden[n, k] * output_gate * (one - squashed[n, k] * squashed[n, k])
+            to_gate_sums[n, k] = through * new * input_gate * (one - input_gate)
+            to_gate_sums[n, width + k] = through * cell[n, k] * forget_gate * (one - forget_gate)
+            to_gate_sums[n, 2 * width + k] = from_hidden[n, k] * squashed[n, k] * output_gate * (one - output_gate)
+            to_gate_sums[n, 3 * width + k] = through * input_gate * (one - new * new)
+            to_cell[n, k] = through * forget_gate

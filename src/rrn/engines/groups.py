@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rrn._compat import COMPILED, compiled
-from rrn.engines.plain import Engine, differentiable_gradients, fits_compiled
+from rrn._compat import compiled
+from rrn.engines.plain import Engine, differentiable_gradients
 from rrn.graphs import Groups as GroupsGraph
 from rrn.nn.messages import GroupMessage
 from rrn.nn.readouts import DotReadout, Outputs
@@ -29,12 +29,10 @@ class Groups(Engine):
     """`GroupMessage`, `SharedLayerUpdate` and `DotReadout` on `rrn.graphs.Groups`, in float32; all nodes send."""
 
     name = "groups"
-    message = GroupMessage
+    message, update, readout = GroupMessage, SharedLayerUpdate, DotReadout
 
-    def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
-        if not COMPILED or given.x.dtype != torch.float32 or type(given.graph) is not GroupsGraph:
-            return False
-        if not fits_compiled(network, given, state, GroupMessage, SharedLayerUpdate, DotReadout):
+    def supports(self, network: "RRN", given: "Prepared") -> bool:
+        if given.x.dtype != torch.float32 or type(given.graph) is not GroupsGraph:
             return False
         message, update, readout = network.message, network.update, network.readout
         assert isinstance(message, GroupMessage)
@@ -42,7 +40,7 @@ class Groups(Engine):
         assert isinstance(readout, DotReadout)
         layer, inputs = update.second.shape[0], update.hidden + update.messages + given.x.shape[1]
         if (
-            given.graph.group_types != message.group_types
+            len(given.graph.counts) != message.group_types
             or update.messages != message.outputs
             or (
                 update.first.shape != (inputs, layer)

@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from rrn._compat import MODULE_HOOKS, torch_api
+from rrn._compat import COMPILED, MODULE_HOOKS, torch_api
 from rrn.errors import InputError
 from rrn.nn.layers import MLP, Linear, Product
 from rrn.nn.readouts import Outputs, stack
@@ -33,11 +32,18 @@ class Engine:
 
     name: str
     message: type | None = None
-    """The type of message function that it may fit; None: any."""
+    """The type of message function that compiled code replaces; None: the engine has no compiled code."""
+    update: type | None = None
+    readout: type | None = None
+    """The types of the other parts that compiled code replaces; None: it calls the network's own."""
 
     def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
         """Whether this engine can run the network on this input."""
-        raise NotImplementedError
+        return fits_compiled(self, network, given, state) and self.supports(network, given)
+
+    def supports(self, network: "RRN", given: "Prepared") -> bool:
+        """Whether it supports the sizes, the graph and the features, if its types and the state fit."""
+        return True
 
     def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
         """The outputs of every step, stacked, and the state after the last."""
@@ -48,9 +54,6 @@ class Plain(Engine):
     """Eq. 1 to 4, one step after another: on any device, differentiable any number of times."""
 
     name = "plain"
-
-    def fits(self, network: "RRN", given: "Prepared", state: State) -> bool:
-        return True
 
     def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
         outputs, options = [], network.compile_options
@@ -85,9 +88,11 @@ def choose(network: "RRN", given: "Prepared", state: State) -> Engine:
         return ENGINES["plain"]
     name, message = _only.get(), type(network.message)
     if name is None:
-        for engine in ENGINES.values():
-            if engine.message is message and engine.fits(network, given, state):
-                return engine
+        engines = [engine for engine in ENGINES.values() if engine.message is message]
+        if engines and fits_compiled(engines[0], network, given, state):  # the same for all of them
+            for engine in engines:
+                if engine.supports(network, given):
+                    return engine
         return ENGINES["plain"]
     if not ENGINES[name].fits(network, given, state):
         raise InputError(f"engines.only({name!r}): this engine does not fit this network, graph and device")
@@ -140,24 +145,15 @@ def is_unmodified(module: nn.Module, *types: type) -> bool:
     return True
 
 
-def has_widths(mlp: MLP, *widths: int) -> bool:
-    """Whether the layers have these numbers of inputs and outputs, in weights and biases."""
-    found = [(weight.shape, bias.shape) for weight, bias in mlp.weights()]
-    return found == [((outputs, inputs), (outputs,)) for inputs, outputs in pairwise(widths)]
-
-
-def fits_compiled(
-    network: "RRN",
-    given: "Prepared",
-    state: State,
-    message: type,
-    update: type | None = None,
-    readout: type | None = None,
-) -> bool:
-    """Whether compiled code can replace these parts of a network: unmodified ones of these types, on this input."""
+def fits_compiled(engine: Engine, network: "RRN", given: "Prepared", state: State) -> bool:
+    """Whether the parts that compiled code replaces are unmodified and of the engine's types, and the input fits."""
+    if engine.message is None:
+        return True
+    if not COMPILED:
+        return False
     from rrn.network import RRN
 
-    parts = (network.message, message), (network.update, update), (network.readout, readout)
+    parts = (network.message, engine.message), (network.update, engine.update), (network.readout, engine.readout)
     if type(network).read is not RRN.read or not all(k is None or is_unmodified(part, k) for part, k in parts):
         return False
     tensors = given.x, state.h, *state.memory
@@ -180,7 +176,7 @@ def supports_compiled(*tensors: Tensor | None) -> bool:
     traced, hooked for all modules, transformed by torch.func nor derived in forward mode."""
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.is_autocast_enabled("cpu"):
         return False
-    if _TORCH.transforms_active() or _TORCH.dispatch_modes() > 0 or _TORCH.forward_mode() or _TORCH.global_hooks():
+    if _TORCH.needs_plain():
         return False
     dtypes = set()
     for tensor in tensors:

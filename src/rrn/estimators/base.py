@@ -27,11 +27,9 @@ from rrn.estimators.objective import GraphObjective, from_json, to_json
 from rrn.estimators.samples import (
     LabelLevel,
     Sample,
-    as_arrays,
-    as_list,
     infer_level,
     join,
-    labels_of,
+    read_labelled,
     read_samples,
     read_weights,
     reshape_labels,
@@ -41,7 +39,7 @@ from rrn.graphs import Aggregate
 from rrn.io.files import read_bytes, write_json
 from rrn.network import RRN, Prepared
 from rrn.nn.losses import any_known, known
-from rrn.training.loop import Loop, learning_rate
+from rrn.training.loop import Loop
 
 FILE = "estimator.json"
 MOST_BYTES = 64 << 20
@@ -103,7 +101,7 @@ class _Estimator(ABC):
 
     @abstractmethod
     def _restore(self, fitted: dict[str, Any]) -> None:
-        """What `_fitted` wrote."""
+        """Set the attributes that `_fitted` returned."""
 
     # The interface of scikit-learn.
 
@@ -151,12 +149,7 @@ class _Estimator(ABC):
         self._check_settings()
         if checkpoint is not None and self.random_state is None:
             raise InputError("checkpoint: expected an integer random_state, so that training can resume; got None")
-        graphs = as_list(graphs)
-        samples = self._read(graphs)
-        if not samples:
-            raise InputError("graphs: expected at least one, got none")
-        labels = labels_of(graphs) if labels is None else labels
-        arrays = as_arrays(labels, samples)
+        samples, arrays = self._read_labelled(graphs, labels)
         continues = self.warm_start and hasattr(self, "network_")
         if not continues:
             inferred = infer_level(arrays, samples, self._multi_output)
@@ -195,7 +188,7 @@ class _Estimator(ABC):
             network=self.network_,
             objective=objective,
             optimizer=torch.optim.AdamW(self.network_.parameters(), lr=self.lr, weight_decay=self.weight_decay),
-            rate=lambda update, progress: learning_rate(self.lr, update, progress),
+            rate=self.lr,
             updates=objective.updates_per_epoch * self.epochs,
             minutes=self.minutes,
             validate_every=objective.updates_per_epoch,
@@ -230,15 +223,17 @@ class _Estimator(ABC):
     def _readout_layers(self) -> int:
         return int(self.readout_ == "graph") if self.readout_layers is None else self.readout_layers
 
-    def _target_weights(self, targets: list[Tensor]) -> list[Tensor]:
-        """The weight of each target by its class."""
-        return [target.new_ones(len(target), dtype=torch.float32) for target in targets]
+    def _target_weights(self, targets: list[Tensor]) -> list[Tensor] | None:
+        """The weight of each target by its class; None: all are 1."""
+        return None
 
     def _weigh(self, targets: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
         """The weight of each target. The mean is 1, so that weights do not change the learning rate."""
-        both = [weight * other for weight, other in zip(weights, self._target_weights(targets), strict=True)]
-        mean = torch.cat(both)[any_known(torch.cat(targets))].mean()
-        return [each / mean for each in both]
+        by_class = self._target_weights(targets)
+        if by_class is not None:
+            weights = [weight * other for weight, other in zip(weights, by_class, strict=True)]
+        mean = torch.cat(weights)[any_known(torch.cat(targets))].mean()
+        return [each / mean for each in weights]
 
     def _split(self, targets: list[Tensor], seed: int) -> tuple[np.ndarray, list[int]]:
         """The graphs to train on and those to validate on."""
@@ -259,9 +254,9 @@ class _Estimator(ABC):
         """The outputs of every step: (steps, labels, width)."""
         joined, network = join(samples, self.readout_, self.device), self.network_
         x = joined.x if network.encoder is None else network.encoder(joined.x)
-        edge_term = network.message.encode_edges(joined.edge_attr)
-        given = Prepared(x, joined.graph, joined.edge_attr, edge_term, joined.batch)
-        return joined.pool(network(given, steps=steps))
+        edge_term = None if joined.edge_attr is None else network.message.encode_edges(joined.edge_attr)
+        outputs, _ = network.run(Prepared(x, joined.graph, joined.edge_attr, edge_term, joined.batch), steps=steps)
+        return outputs if joined.edge_of is None else joined.pool(outputs)
 
     # Prediction.
 
@@ -304,9 +299,7 @@ class _Estimator(ABC):
         width: tuple[int, ...],
     ) -> tuple[np.ndarray, np.ndarray]:
         """All labels and their weights, (labels, *width) and (labels,)."""
-        samples = self._read(graphs)
-        labels = labels_of(graphs) if labels is None else labels
-        arrays = as_arrays(labels, samples)
+        samples, arrays = self._read_labelled(graphs, labels)
         every = reshape_labels(arrays, samples, self.readout_, width)
         return np.concatenate(every), torch.cat(read_weights(sample_weight, samples, self.readout_)).numpy()
 
@@ -332,7 +325,7 @@ class _Estimator(ABC):
 
     @classmethod
     def load(cls, folder: str | Path, **params: Any) -> Self:
-        """What `save` wrote; ``params`` replace arguments of the constructor, such as ``device="cpu"``."""
+        """Load what `save` wrote; ``params`` replace arguments of the constructor, such as ``device="cpu"``."""
         path = Path(folder) / FILE
         with as_input_error(f"{path}: not an estimator that was saved"):
             about = json.loads(read_bytes(path, MOST_BYTES))
@@ -351,7 +344,12 @@ class _Estimator(ABC):
     # Input.
 
     def _read(self, graphs: Sequence[Any]) -> list[Sample]:
-        return read_samples(as_list(graphs), self.node_attribute, self.edge_attribute, type(self).__name__)
+        return read_samples(graphs, self.node_attribute, self.edge_attribute, type(self).__name__)
+
+    def _read_labelled(
+        self, graphs: Sequence[Any], labels: Sequence[Any] | None
+    ) -> tuple[list[Sample], list[np.ndarray]]:
+        return read_labelled(graphs, labels, self.node_attribute, self.edge_attribute, type(self).__name__)
 
     def _check_settings(self) -> None:
         for name in ("hidden", "steps", "message_layers", "batch_size", "epochs", "patience"):

@@ -80,11 +80,6 @@ class RRNClassifier(_Estimator):
             input_tags=InputTags(two_d_array=False),
         )
 
-    @property
-    def per_node_(self) -> bool:
-        """Whether labels are of nodes."""
-        return self.readout_ == "node"
-
     def predict_proba(self, graphs: Sequence[Any]) -> Any:
         """Probabilities of the classes: (graphs, classes), or a list of arrays (labels, classes), one per graph."""
         return self._by_graph([_softmax(each) for each in self._predict_outputs(graphs)])
@@ -132,9 +127,9 @@ class RRNClassifier(_Estimator):
         targets = [np.where(self._known(each), np.searchsorted(self.classes_, each), IGNORE) for each in labels]
         return [torch.from_numpy(each.astype(np.int64)) for each in targets]
 
-    def _target_weights(self, targets: list[Tensor]) -> list[Tensor]:
+    def _target_weights(self, targets: list[Tensor]) -> list[Tensor] | None:
         if self.class_weight is None:
-            return super()._target_weights(targets)
+            return None
         every = torch.cat(targets)
         counts = torch.bincount(every[known(every)], minlength=len(self.classes_))
         if isinstance(self.class_weight, dict):

@@ -78,7 +78,7 @@ def read_samples(
 ) -> list[Sample]:
     """Graphs as samples with the same features and types. ``estimator`` is the class name, for messages."""
     samples = []
-    for number, graph in enumerate(graphs):
+    for number, graph in enumerate(as_list(graphs)):
         try:
             samples.append(_read(graph, node_attribute, edge_attribute, estimator))
         except (InputError, TypeError, ValueError, RuntimeError) as error:
@@ -88,6 +88,17 @@ def read_samples(
         if widths(samples[-1]) != widths(samples[0]):
             raise InputError(f"graph {number}: has other numbers of node or edge features than graph 0")
     return samples
+
+
+def read_labelled(
+    graphs: Any, labels: Sequence[Any] | None, node_attribute: str, edge_attribute: str | None, estimator: str
+) -> tuple[list[Sample], list[np.ndarray]]:
+    """Samples and their labels, by default the ``y`` of the graphs."""
+    graphs = as_list(graphs)
+    samples = read_samples(graphs, node_attribute, edge_attribute, estimator)
+    if not samples:
+        raise InputError("graphs: expected at least one, got none")
+    return samples, as_arrays(labels_of(graphs) if labels is None else labels, samples)
 
 
 def as_list(graphs: Any) -> Sequence[Any]:

@@ -4,11 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from rrn._compat import versions
+from rrn._compat import VERSION
 from rrn.errors import InputError
 
 Aggregate = Literal["sum", "mean", "max"]
@@ -24,9 +23,6 @@ class SortedEdges(NamedTuple):
     starts: Tensor
     positions: Tensor
 
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.senders.numpy(), self.starts.numpy(), self.positions.numpy()
-
 
 class Graph(ABC):
     """The edges of a batch of graphs over ``num_nodes`` nodes.
@@ -39,18 +35,26 @@ class Graph(ABC):
     edge_shape: tuple[int, ...]
     graphs = 1
     """The number of graphs, where the layout knows it."""
-    _tensors: tuple[Tensor, ...] = ()
+    tensors: tuple[Tensor, ...] = ()
     """The tensors that define the graph."""
     _versions: Sequence[int] = ()
 
     def _keep(self, *tensors: Tensor) -> None:
         """Remember the tensors that define the graph, for `check_unchanged`."""
         if not torch.compiler.is_compiling():
-            self._tensors, self._versions = tensors, versions(tensors)
+            self.tensors, self._versions = tensors, _versions(tensors)
+
+    def _copy(self, *tensors: Tensor) -> list[Tensor]:
+        """Copies that define the graph, so that in-place changes of the arguments do not reach it."""
+        if torch.compiler.is_compiling():
+            return list(tensors)
+        copies = [tensor.clone(memory_format=torch.contiguous_format) for tensor in tensors]
+        self._keep(*copies)
+        return copies
 
     def check_unchanged(self) -> None:
         """Raise an `InputError` if a tensor of the graph was changed in place: its nodes were checked before that."""
-        if self._tensors and not torch.compiler.is_compiling() and versions(self._tensors) != self._versions:
+        if self.tensors and not torch.compiler.is_compiling() and _versions(self.tensors) != self._versions:
             raise InputError("graph: its tensors were changed in place; make a new graph")
 
     @abstractmethod
@@ -127,29 +131,14 @@ class Graph(ABC):
             raise InputError(f"edge_attr: expected shape {expected}, got {tuple(edge_attr.shape)}")
 
 
-def has_values(tensor: Tensor) -> bool:
-    """Whether the values can be read: not while tracing, nor on the meta device."""
-    return not torch.compiler.is_compiling() and tensor.device.type != "meta"
-
-
-def is_integers(value: object, dimensions: int, *dtypes: torch.dtype) -> bool:
-    """Whether a value is a tensor of that many dimensions and of one of the types."""
-    return isinstance(value, Tensor) and value.dim() == dimensions and value.dtype in dtypes
-
-
-def is_size(value: object) -> bool:
-    """Whether a value is a number of things; torch.export passes symbols."""
-    return isinstance(value, int | torch.SymInt) and not isinstance(value, bool)
+def _versions(tensors: Sequence[Tensor]) -> list[int]:
+    """How often each tensor was changed in place; 0 where torch does not count, as for inference tensors."""
+    return [0 if tensor.is_inference() else int(getattr(tensor, VERSION, 0)) for tensor in tensors]
 
 
 def describe(value: object) -> str:
     """The type and shape of a tensor, or the type of another value, for messages."""
     return f"{value.dtype} {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
-
-
-def copied(tensor: Tensor) -> Tensor:
-    """A copy, so that in-place changes of the argument do not reach a graph; no copy while tracing."""
-    return tensor.clone(memory_format=torch.contiguous_format) if has_values(tensor) else tensor
 
 
 Part = tuple[Any, Tensor | None]

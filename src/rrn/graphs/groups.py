@@ -11,14 +11,16 @@ from rrn.graphs.base import (
     Aggregate,
     Graph,
     Part,
-    copied,
     describe,
-    is_integers,
     joined_edge_attr,
     select_rows,
     with_offsets,
 )
 from rrn.graphs.layouts import EdgeList
+
+
+def _is_indices(value: object, dimensions: int) -> bool:
+    return isinstance(value, Tensor) and value.dim() == dimensions and value.dtype == torch.int64
 
 
 class Groups(Graph):
@@ -49,17 +51,17 @@ class Groups(Graph):
         if list(self.column_types) != sorted(self.column_types) or set(self.column_types) != set(range(types)):
             raise InputError(f"column_types: expected each of {types} types, ascending, got {self.column_types}")
         columns, what = len(self.column_types), "group types" if column_types is None else "columns"
-        if not is_integers(member_of, 2, torch.int64) or member_of.shape[1] != columns:
+        if not _is_indices(member_of, 2) or member_of.shape[1] != columns:
             found = describe(member_of)
             raise InputError(f"member_of: expected torch.int64 of shape (nodes, {columns} {what}), got {found}")
-        if stops is not None and not is_integers(stops, 1, torch.int64):
+        if stops is not None and not _is_indices(stops, 1):
             raise InputError(f"stops: expected torch.int64 of shape (graphs,), got {describe(stops)}")
-        self.member_of, self.counts = copied(member_of), tuple(int(count) for count in counts)
+        self.counts = tuple(int(count) for count in counts)
         self.one_group_each = columns == types
         """Whether every node is in exactly one group of each type."""
         self.num_nodes = member_of.shape[0]
-        self.stops = torch.full((1,), self.num_nodes, device=member_of.device) if stops is None else copied(stops)
-        self._keep(self.member_of, self.stops)
+        stops = torch.full((1,), self.num_nodes, device=member_of.device) if stops is None else stops
+        self.member_of, self.stops = self._copy(member_of, stops)
         if self.num_nodes and not torch.compiler.is_compiling() and member_of.device.type != "meta":
             high, low = member_of.amax(0), int(member_of.min())
             if low < -1 or bool((high >= high.new_tensor([self.counts[t] for t in self.column_types])).any()):

@@ -12,16 +12,27 @@ from rrn.graphs.base import (
     Aggregate,
     Graph,
     Part,
-    copied,
     describe,
-    has_values,
-    is_integers,
-    is_size,
     joined_edge_attr,
     reduce,
     select_rows,
     with_offsets,
 )
+
+
+def _has_values(tensor: Tensor) -> bool:
+    """Whether the values can be read: not while tracing, nor on the meta device."""
+    return not torch.compiler.is_compiling() and tensor.device.type != "meta"
+
+
+def _is_integers(value: object, dimensions: int, *dtypes: torch.dtype) -> bool:
+    """Whether a value is a tensor of that many dimensions and of one of the types."""
+    return isinstance(value, Tensor) and value.dim() == dimensions and value.dtype in dtypes
+
+
+def _is_size(value: object) -> bool:
+    """Whether a value is a number of things; torch.export passes symbols."""
+    return isinstance(value, int | torch.SymInt) and not isinstance(value, bool)
 
 
 class EdgeList(Graph):
@@ -32,17 +43,16 @@ class EdgeList(Graph):
             raise InputError(f"edge_index: expected a tensor of shape (2, edges), got {describe(edge_index)}")
         if edge_index.dtype not in (torch.int64, torch.int32):
             raise InputError(f"edge_index: expected integers (torch.int64), got {edge_index.dtype}")
-        if not is_size(num_nodes):
+        if not _is_size(num_nodes):
             raise InputError(f"num_nodes: expected an integer, got {describe(num_nodes)}")
         if num_nodes < 1:
             raise InputError("x: the graph has no nodes")
-        if edge_index.numel() and has_values(edge_index):
+        if edge_index.numel() and _has_values(edge_index):
             low, high = (int(v) for v in edge_index.aminmax())
             if low < 0 or high >= num_nodes:
                 bad = low if low < 0 else high
                 raise InputError(f"edge_index: names node {bad}, but x has nodes 0 to {num_nodes - 1}")
-        self.source, self.target = copied(edge_index.long())
-        self._keep(self.source, self.target)
+        self.source, self.target = self._copy(edge_index.long())[0]
         self.num_nodes = num_nodes
         self.edge_shape = (edge_index.shape[1],)
 
@@ -86,14 +96,13 @@ class NeighbourTable(Graph):
     """A graph in which every node has k senders: row j of ``table`` (nodes, k) lists the senders of node j."""
 
     def __init__(self, table: Tensor) -> None:
-        if not is_integers(table, 2, torch.int64, torch.int32) or table.numel() == 0:
+        if not _is_integers(table, 2, torch.int64, torch.int32) or table.numel() == 0:
             raise InputError(f"table: expected integers of shape (nodes, k), got {describe(table)}")
-        if has_values(table):
+        if _has_values(table):
             low, high = (int(v) for v in table.aminmax())
             if low < 0 or high >= len(table):
                 raise InputError(f"table: names node {low if low < 0 else high}, but has nodes 0 to {len(table) - 1}")
-        self.table = copied(table.long())
-        self._keep(self.table)
+        (self.table,) = self._copy(table.long())
         self.num_nodes = len(table)
         self.edge_shape = tuple(table.shape)
         self._ends: tuple[Tensor, Tensor, Tensor] | None = None
@@ -102,7 +111,7 @@ class NeighbourTable(Graph):
     @classmethod
     def repeat(cls, table: Tensor, graphs: int) -> "NeighbourTable":
         """The table of ``graphs`` copies of one graph; the nodes of a copy are adjacent."""
-        if not is_size(graphs) or graphs < 1:
+        if not _is_size(graphs) or graphs < 1:
             raise InputError(f"graphs: expected at least 1, got {graphs}")
         table = cls(table).table
         offsets = torch.arange(graphs, device=table.device)[:, None, None] * len(table)
@@ -168,11 +177,11 @@ class CompleteGraphs(Graph):
 
     def __init__(self, graphs: int, size: int, mask: Tensor | None = None, device: torch.device | str = "cpu") -> None:
         for value in (graphs, size):
-            if not is_size(value) or value < 1:
+            if not _is_size(value) or value < 1:
                 raise InputError(f"graphs, size: expected at least one graph of one node, got {graphs} of {size}")
-        if mask is not None and (not is_integers(mask, 2, torch.bool) or mask.shape != (graphs, size)):
+        if mask is not None and (not _is_integers(mask, 2, torch.bool) or mask.shape != (graphs, size)):
             raise InputError(f"mask: expected booleans of shape {(graphs, size)}, got {describe(mask)}")
-        self.graphs, self.size, self.mask = graphs, size, None if mask is None else copied(mask)
+        self.graphs, self.size, self.mask = graphs, size, None if mask is None else mask.clone()
         self.num_nodes = graphs * size
         self.edge_shape = (graphs, size, size)
         edges = ~torch.eye(size, dtype=torch.bool, device=device if mask is None else mask.device)[None]
@@ -257,7 +266,7 @@ class PackedGraphs(Graph):
     """
 
     def __init__(self, sizes: Tensor) -> None:
-        if not is_integers(sizes, 1, torch.int64, torch.int32) or len(sizes) == 0 or int(sizes.min()) < 1:
+        if not _is_integers(sizes, 1, torch.int64, torch.int32) or len(sizes) == 0 or int(sizes.min()) < 1:
             raise InputError("sizes: expected the number of nodes of each graph, at least 1, in one dimension")
         graphs, size = len(sizes), int(sizes.max())
         mask = torch.arange(size, device=sizes.device) < sizes[:, None]

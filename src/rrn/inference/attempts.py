@@ -81,15 +81,13 @@ class Slots(NamedTuple):
         """Some of the slots, (slots,) bool."""
         rows = chosen.repeat_interleave(self.rows).nonzero()[:, 0].to(self.state.h.device)
         problems, attempts, counts, age = (column[chosen] for column in self.columns())
-        state = State.of([part.index_select(0, rows) for part in self.state.parts()])
-        return Slots(problems, attempts, counts, age, state)
+        return Slots(problems, attempts, counts, age, self.state.select(rows))
 
     def join(self, others: "Slots") -> "Slots":
         """The slots, followed by others."""
         both_columns = zip(self.columns(), others.columns(), strict=True)
         problems, attempts, rows, age = (torch.cat(both) for both in both_columns)
-        state = State.of([torch.cat(both) for both in zip(self.state.parts(), others.state.parts(), strict=True)])
-        return Slots(problems, attempts, rows, age, state)
+        return Slots(problems, attempts, rows, age, self.state.join(others.state))
 
     def with_noise(
         self,
@@ -106,7 +104,7 @@ class Slots(NamedTuple):
         if chosen is None or bool(chosen.all()):
             return self._replace(state=add_noise(self.state, noise, generator))
         rows = chosen.repeat_interleave(self.rows).nonzero()[:, 0].to(noise.device)
-        noisy = add_noise(self.state.map(lambda part: part.index_select(0, rows)), noise[rows], generator)
+        noisy = add_noise(self.state.select(rows), noise[rows], generator)
         pairs = zip(self.state.parts(), noisy.parts(), strict=True)
         return self._replace(state=State.of(part.index_copy(0, rows, new) for part, new in pairs))
 
@@ -227,7 +225,7 @@ class Trial:
         attempts: how many attempts the problem gets.
         diagnose: called once if the first attempt fails: see `Problems.diagnose`.
         generator: random generator of the noise. Trials may share one.
-        record: transform of the outputs to record at every step.
+        record: transform of the recorded outputs of an attempt, (steps, …). None: nothing is recorded.
         spent: steps of all its attempts so far.
         objective: how good an accepted answer is; then all attempts are made, and the best answer counts.
         left: attempts that have not ended.
@@ -238,7 +236,7 @@ class Trial:
     attempts: int
     diagnose: Callable[[], tuple[Status, str]]
     generator: torch.Generator | None = None
-    record: Callable[[Any], Tensor] | None = None
+    record: Callable[[Tensor], Tensor] | None = None
     spent: int = 0
     objective: Callable[[Any], float] | None = None
     best: float = -math.inf
@@ -282,7 +280,8 @@ class Trial:
     def recording(self) -> np.ndarray:
         """What was recorded in the attempt that is returned: (steps, …)."""
         shown = self.attempt if self.status is Status.SOLVED else 1
-        return torch.cat(self.recorded[shown])[: self.steps].float().cpu().numpy()
+        assert self.record is not None
+        return self.record(torch.cat(self.recorded[shown])[: self.steps]).float().cpu().numpy()
 
 
 def result_of(problems: Problems, trials: list[Trial]) -> Result:
@@ -397,11 +396,10 @@ class AttemptLoop:
 
     def _record(self, running: Slots, trials: list[Trial], outputs: Any) -> None:
         """Count the steps and record the outputs of the slots; call the callback."""
-        values = {trial.record: trial.record(outputs) for trial in trials if trial.record is not None}
         for slot, (trial, attempt) in enumerate(zip(trials, running.attempts.tolist(), strict=True)):
             trial.spent += self.stride
             if trial.record is not None:
-                trial.recorded.setdefault(attempt, []).append(values[trial.record][:, slot])
+                trial.recorded.setdefault(attempt, []).append(outputs[:, slot])
         if self.callback is not None:
             self.callback(running, outputs)
 
@@ -414,9 +412,9 @@ def run_attempts(
     noise: float = NOISE,
     slots: int | None = None,
     generator: torch.Generator | None = None,
-    progress: Callable[[int], None] = lambda count: None,
+    progress: Callable[[int], None] | None = None,
     callback: Callback | None = None,
-    record: Callable[[Any], Tensor] | None = None,
+    record: Callable[[Tensor], Tensor] | None = None,
 ) -> Result:
     """Run all problems, at most ``slots`` at a time, until each is solved or has had all its attempts.
 
@@ -429,7 +427,7 @@ def run_attempts(
         generator: random generator of the noise.
         progress: called with 1 whenever a problem is done.
         callback: called after every stride.
-        record: transform of the outputs to record at every step of the attempt that is returned.
+        record: record the outputs of the attempt that is returned; their transform, (steps, …) → (steps, …).
     """
     for name, value in (("max_steps", max_steps), ("attempts", attempts), ("slots", 1 if slots is None else slots)):
         if value < 1:
@@ -444,6 +442,8 @@ def run_attempts(
     for problem, trial in enumerate(trials):
         loop.add(problem, trial)
     while loop.trials:
-        for _ in loop.advance(max(slots or count, attempts - 1)):
-            progress(1)
+        done = loop.advance(max(slots or count, attempts - 1))
+        if progress is not None:
+            for _ in done:
+                progress(1)
     return result_of(problems, trials)

@@ -1,7 +1,7 @@
 """Problems of candidates: declared constraints and Sudokus, solved by a network, with or without search."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,13 +13,13 @@ from rrn.inference.attempts import Problems, RecurrentNetwork, Slots
 from rrn.inference.committing import CHOICE_NOISE, CommitQueue, Committing
 from rrn.inference.result import Status
 from rrn.inference.search import CERTAIN_LOGIT, BestFirstSearch, BranchQueue, CandidateLayout
-from rrn.network import RRN
+from rrn.network import RRN, Prepared
 from rrn.nn.messages import GroupMessage
 from rrn.nn.readouts import DotReadout
 from rrn.nn.updates import SharedLayerUpdate, State
 
 if TYPE_CHECKING:
-    from rrn.training.tying import Axis, Ties
+    from rrn.training.tying import Ties
 
 
 LAYER_WIDTH = 128
@@ -59,6 +59,13 @@ class GroupTable(NamedTuple):
     counts: Sequence[int]
     classes: int = 1
     column_types: Sequence[int] | None = None
+
+
+class OpenCandidates(NamedTuple):
+    """The graph of the open candidates with its features, and the indices of its nodes among all candidates."""
+
+    given: Prepared
+    nodes: Tensor
 
 
 class StackedLayouts(NamedTuple):
@@ -139,31 +146,44 @@ class CandidateNetwork(RecurrentNetwork):
         self.rrn, self.types = rrn, types
 
     def forward(
-        self, batch: dict[str, Tensor], *, steps: int, state: State | None = None, groups: "GroupTable | None" = None
+        self,
+        batch: dict[str, Tensor],
+        *,
+        steps: int,
+        state: State | None = None,
+        groups: "GroupTable | None" = None,
+        candidates: "OpenCandidates | None" = None,
     ) -> tuple[Tensor, State]:
         """Logits of all candidates after each step, (steps, problems · cells, classes), and the state after the last.
 
-        ``groups`` are those of the candidates; by default `groups_of` the batch.
+        ``groups`` are those of the candidates; by default `groups_of` the batch. ``candidates`` is the result of
+        `open_candidates`, for callers that run the same batch several times.
         """
         batch = batch if "open" in batch else self.prepare(batch)
-        member_of, counts, classes, column_types = self.groups_of(batch) if groups is None else groups
-        member_of = member_of if member_of.dim() == 2 else member_of[batch["problem"]]
-        graph, nodes = open_graph(batch["open"], member_of, counts, column_types)
+        groups = self.groups_of(batch) if groups is None else groups
+        given, nodes = candidates or self.open_candidates(batch, groups)
         state = self.initial_state(batch) if state is None else state
         logits = batch["known"].flatten().repeat(steps, 1)
-        if graph.num_nodes:
-            x = state.h.new_ones(graph.num_nodes, 1)
-            if "features" in batch:
-                x = torch.cat([batch["features"].flatten(0, 1)[nodes], x], dim=1)
-            outputs, state = self.rrn.run(x, graph, steps=steps, state=state)
+        if len(nodes):
+            outputs, state = self.rrn.run(given, steps=steps, state=state)
             logits = logits.index_copy(1, nodes, outputs[..., 0])
-        return logits.view(steps, -1, classes), state
+        return logits.view(steps, -1, groups.classes), state
+
+    def open_candidates(self, batch: dict[str, Tensor], groups: "GroupTable") -> "OpenCandidates":
+        """The graph of the open candidates of a batch and its features."""
+        member_of = groups.member_of if groups.member_of.dim() == 2 else groups.member_of[batch["problem"]]
+        graph, nodes = open_graph(batch["open"], member_of, groups.counts, groups.column_types)
+        x = next(self.parameters()).new_ones(len(nodes), 1)
+        if "features" in batch:
+            x = torch.cat([batch["features"].flatten(0, 1)[nodes], x], dim=1)
+        return OpenCandidates(self.rrn.prepare(x, graph) if len(nodes) else Prepared(x, graph), nodes)
 
     def groups_of(self, batch: dict[str, Tensor]) -> "GroupTable":
         """The groups of the candidates of a batch."""
         raise NotImplementedError
 
     def rows(self, batch: dict[str, Tensor]) -> Tensor:
+        batch = batch if "open" in batch else self.prepare(batch)
         return batch["open"].sum(1)
 
     def initial_state(self, batch: dict[str, Tensor]) -> State:
@@ -174,41 +194,15 @@ class CandidateNetwork(RecurrentNetwork):
         return self.rrn.update.add_noise(state, noise, generator)
 
     def ties(self) -> "list[Ties]":
-        """The weights that are equal if the network does not distinguish `exchangeable` group types.
+        """The weights that are equal if the network does not distinguish `exchangeable` group types."""
+        from rrn.training.tying import ties_of_group_types
 
-        A third of its units belong to the first type of each pair, a third to the second.
-        """
-        from rrn.training.tying import Axis, Ties
-
-        if not self.exchangeable:
-            return []
-        update, readout = cast(SharedLayerUpdate, self.rrn.update), cast(DotReadout, self.rrn.readout)
-        width = update.messages // self.types
-        owner, role = torch.full((self.types,), -1, device="cpu"), torch.arange(self.types, device="cpu")
-        for one, second in self.exchangeable:
-            owner[one], owner[second], role[second] = 0, 1, one
-        roles = role[:, None] * width + torch.arange(width, device="cpu")
-        messages = Axis(owner.repeat_interleave(width), roles.flatten())
-        layer, state = (_thirds(units) for units in (update.first.shape[1] - update.messages, update.hidden))
-        layer = messages + layer
-        inputs = state + messages + Axis.of(0, 0, 1)
-        return [
-            Ties(update.first, inputs, layer, inputs=0),
-            Ties(update.second, layer, state, inputs=0),
-            Ties(readout.weight, state),
-        ]
+        return ties_of_group_types(self.rrn, self.exchangeable) if self.exchangeable else []
 
     def widened(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         from rrn.training.growing import widen
 
-        update, second = cast(SharedLayerUpdate, self.rrn.update), weights.get("rrn.update.second")
-        if second is None or second.shape == update.second.shape:
-            return weights
-        layer, hidden = second.shape
-        rest = layer - (len(weights["rrn.update.first"]) - 1 - hidden)
-        state = _indices_in_thirds(hidden, update.hidden)
-        others = _indices_in_thirds(rest, len(update.second) - update.messages)
-        return widen(self.rrn, weights, state, others, prefix="rrn.")
+        return widen(self.rrn, weights, "rrn.")
 
 
 def open_graph(
@@ -271,10 +265,11 @@ class CandidateBatch(Problems):
         **forward_kwargs: Any,
     ) -> None:
         self.network, self.forward_kwargs, self.diagnosis = network, forward_kwargs, diagnose
-        self.device = network.device
+        weight = next(network.parameters(), torch.empty(0, device="cpu"))
+        self.device = weight.device
         self.batch = {name: part.to(self.device) for name, part in batch.items()}
         if "open" in batch and "known" not in batch:
-            self.batch["known"] = known_logits(true).to(self.device)
+            self.batch["known"] = known_logits(true).to(weight)
         self.layouts = [layouts] * len(true) if isinstance(layouts, CandidateLayout) else list(layouts)
         self.true, self.decides, self.seed = true, decides, seed
         self.counted_types, self.evidence, self.preferences = counted_types, evidence, preferences
@@ -313,6 +308,7 @@ class CandidateBatch(Problems):
         if others is self:
             return
         assert isinstance(others, CandidateBatch)
+        self._running = None
         if number == len(self.true):
             one = slice(row, row + 1)
             self.true = torch.cat([self.true, others.true[one]])
@@ -328,6 +324,20 @@ class CandidateBatch(Problems):
         return self.network.rows(batch).cpu(), self.network.initial_state(batch)
 
     def run(self, slots: Slots, steps: int) -> tuple[Tensor, State]:
+        batch, kwargs = self._inputs(slots)
+        outputs, state = self.network(batch, steps=steps, state=slots.state, **kwargs)
+        first, classes = self.network.first_class, outputs.shape[-1]
+        logits = outputs.view(steps, len(slots.problems), -1, classes)[..., first:].flatten(2).cpu()
+        if self.search is not None:
+            widths = [len(self.layouts[problem].groups) for problem in slots.problems.tolist()]
+            self.search.observe([row[:width] for row, width in zip(logits[-1], widths, strict=True)])
+        return logits, state
+
+    def _inputs(self, slots: Slots) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """What the network reads of the problems in slots. Without search it stays the same until the slots change."""
+        problems = slots.problems.tolist()
+        if self.search is None and self._running is not None and self._running[0] == problems:
+            return self._running[1:]
         batch = {name: part[slots.problems] for name, part in self.batch.items()}
         true = self.true[slots.problems]
         if self.search is not None:
@@ -337,13 +347,13 @@ class CandidateBatch(Problems):
         features = self.features(true, slots.problems)
         if features is not None:
             batch["features"] = features.to(batch["known"])
-        outputs, state = self.network(batch, steps=steps, state=slots.state, **self.forward_kwargs)
-        first, classes = self.network.first_class, outputs.shape[-1]
-        logits = outputs.view(steps, len(slots.problems), -1, classes)[..., first:].flatten(2).cpu()
-        if self.search is not None:
-            widths = [len(self.layouts[problem].groups) for problem in slots.problems.tolist()]
-            self.search.observe(slots, [row[:width] for row, width in zip(logits[-1], widths, strict=True)])
-        return logits, state
+        kwargs = self.forward_kwargs
+        if isinstance(self.network, CandidateNetwork) and "groups" in kwargs:
+            kwargs = kwargs | {"candidates": self.network.open_candidates(batch, kwargs["groups"])}
+        self._running = problems, batch, kwargs
+        return batch, kwargs
+
+    _running: tuple[list[int], dict[str, Tensor], dict[str, Any]] | None = None
 
     def features(self, true: Tensor, problems: Tensor) -> Tensor | None:
         """Features of the candidates, given which of them are true, (slots, candidates) bool; None: there are none."""
@@ -431,17 +441,3 @@ class CandidateBatch(Problems):
             preferences=preferences,
             rng=np.random.default_rng([self.seed, problem, attempt]),
         )
-
-
-def _thirds(units: int) -> "Axis":
-    """Units in thirds: for the first type of each pair, for the second, and the rest for both."""
-    from rrn.training.tying import Axis
-
-    return Axis.of(2, units // 3, units - 2 * (units // 3))
-
-
-def _indices_in_thirds(few: int, many: int) -> Tensor:
-    """Indices of the old units in the new layer, each within its third."""
-    each, third = few // 3, many // 3
-    shares = (0, each), (third, each), (2 * third, few - 2 * each)
-    return torch.cat([torch.arange(first, first + count, device="cpu") for first, count in shares])

@@ -1,6 +1,6 @@
-"""Committing: the surest candidate is fixed, the network goes on, and a wrong choice is taken back.
+"""Committing: the surest candidate is fixed, the network continues, and a wrong choice is taken back.
 
-For problems with many solutions, where a network cannot lean to one of them by itself. After some steps the candidate
+For problems with many solutions, where a network alone does not decide for one of them. After some steps the candidate
 with the highest predicted probability becomes true. Everything that follows from it by the rules is decided, and the
 network runs on what is left. If a group can no longer be met, the least sure of the latest choices is taken back: its
 candidate is ruled out instead.

@@ -1,7 +1,7 @@
-"""Where a network is computed when it is only asked: ``--device`` of evaluate, solve, ask and serve.
+"""The device of a network in inference: ``--device`` of evaluate, solve, ask and serve.
 
-Tasks make their batches on the CPU and read answers there; a network that lives elsewhere fetches its inputs and
-brings its outputs back (`host`). Training places its batches itself (`rrn.training.processes`).
+Tasks make their batches on the CPU and read answers there. `place` moves inputs and outputs of a network on another
+device. Training moves its batches itself (`rrn.training.processes`).
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from rrn.nn.updates import State
 
 
 def find_device(name: str) -> torch.device:
-    """The device of a name, if it is there; "auto" is the best there is."""
+    """The device of a name, if it is available; "auto": a GPU if there is one, else the CPU."""
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -29,10 +29,10 @@ def find_device(name: str) -> torch.device:
     return device
 
 
-def host(network: nn.Module, device: torch.device) -> nn.Module:
-    """The network on a device, still called with, and answering with, what lies on the CPU.
+def place(network: nn.Module, device: torch.device) -> nn.Module:
+    """Move a network to a device; its inputs and outputs stay on the CPU.
 
-    One whose caller looks after devices itself (``keeps_device``) is only placed.
+    If its caller moves the batches (``keeps_device``), only the network is moved.
     """
     network.to(device)
     if device.type != "cpu" and not getattr(network, "keeps_device", False):

@@ -244,6 +244,7 @@ class BestFirstSearch:
         self.queues: dict[tuple[int, int], Queue] = {}
         self.visits: dict[tuple[int, int], Visit] = {}
         self.logits: dict[tuple[int, int], Tensor] = {}
+        self.running: list[tuple[int, int]] = []
         self.paused: Collection[tuple[int, int]] = ()
         """Problems and attempts that have no slot for some strides; they keep their branch."""
 
@@ -256,18 +257,18 @@ class BestFirstSearch:
 
     def branches(self, slots: Slots) -> list[Branch]:
         """The branch of each slot."""
-        keys = slots.entries()
-        for problem, attempt in keys:
+        self.running = slots.entries()
+        for problem, attempt in self.running:
             key = self._key(problem, attempt)
             if key not in self.queues:
                 self.queues[key] = self.queue_of(problem, attempt)
             self.visits.setdefault((problem, attempt), Visit(self.queues[key].root))
-        return [self.visits[key].branch for key in keys]
+        return [self.visits[key].branch for key in self.running]
 
-    def observe(self, slots: Slots, logits: Iterable[Tensor]) -> None:
-        """Remember the last logits of all candidates of the problem in each slot."""
+    def observe(self, logits: Iterable[Tensor]) -> None:
+        """Remember the last logits of all candidates of the problem in each slot that `branches` had."""
         paused = {key: self.logits[key] for key in self.paused if key in self.logits}
-        self.logits = paused | dict(zip(slots.entries(), logits, strict=True))
+        self.logits = paused | dict(zip(self.running, logits, strict=True))
 
     def assign(self, slots: Slots) -> Slots:
         """The slots with the branches to evaluate next. Called before every stride."""
@@ -285,8 +286,8 @@ class BestFirstSearch:
                 queue = self.queues[self._key(*key)]
                 self.visits[key], state = queue.next(self.visits[key], State.of(part), self.logits[key])
             states.append(self.initial_state(key[0]) if state is None else state)
-        joined = State.of([torch.cat(rows) for rows in zip(*[state.parts() for state in states], strict=True)])
-        return slots._replace(rows=torch.tensor([len(state.h) for state in states], device="cpu"), state=joined)
+        rows = torch.tensor([len(state.h) for state in states], device="cpu")
+        return slots._replace(rows=rows, state=states[0].join(*states[1:]))
 
     def accepts_noise(self, slots: Slots) -> Tensor:
         """Whether noise may be added to each slot, (slots,) bool: only before its first split."""

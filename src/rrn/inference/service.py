@@ -157,20 +157,20 @@ class Service:
         max_steps: int,
         attempts: int = 1,
         seed: int = 0,
-        record: Callable[[Any], Tensor] | None = None,
+        record: Callable[[Tensor], Tensor] | None = None,
         client: str = "",
     ) -> "Future[Result]":
         """The future result of problems; arguments as of `run_attempts`.
 
         ``seed`` is that of the noise. Clients, for example addresses, take turns. Cancel the future to stop.
         """
-        for name, value in (("max_steps", max_steps), ("attempts", attempts), ("problems", len(problems))):
+        count = len(problems)
+        for name, value in (("max_steps", max_steps), ("attempts", attempts), ("problems", count)):
             if value < 1:
                 raise InputError(f"{name}: expected at least 1, got {value}")
         generator = torch.Generator().manual_seed(seed) if attempts > 1 else None
         trials = [
-            Trial(max_steps, attempts, partial(problems.diagnose, row), generator, record)
-            for row in range(len(problems))
+            Trial(max_steps, attempts, partial(problems.diagnose, row), generator, record) for row in range(count)
         ]
         request = Request(problems, trials, client)
         with self._changed:

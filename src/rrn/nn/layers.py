@@ -58,6 +58,11 @@ class MLP(Resettable):
         """Weight and bias of each layer, in order."""
         return [(linear.weight, linear.bias) for linear in self.linears]  # type: ignore[misc]
 
+    def has_widths(self, *widths: int) -> bool:
+        """Whether the layers have these numbers of inputs and outputs, in weights and biases."""
+        found = [(weight.shape, bias.shape) for weight, bias in self.weights()]
+        return found == [((outputs, inputs), (outputs,)) for inputs, outputs in pairwise(widths)]
+
     def forward(self, x: Tensor) -> Tensor:
         return self.after_first(self.linears[0](x))
 

@@ -68,18 +68,21 @@ class MLPMessage(Message):
         return edge_attr @ self.mlp.weights()[0][0][:, 2 * self.hidden :].T
 
     def forward(self, h: Tensor, graph: Graph, edge_term: Tensor | None) -> Tensor:
-        weight, bias, edge_term = self.first_layer(edge_term)
+        weight, bias, edge_term, middle, _ = self.split_layers(edge_term)
         source, target = torch.addmm(bias, h, weight).split(self.hidden, dim=1)
-        z = _hidden_layers(source, target, edge_term, graph, self.mlp.weights()[1:-1])
+        z = _hidden_layers(source, target, edge_term, graph, middle)
         return self.last_layer(torch.cat([graph.collect(z, how) for how in self.aggregate], dim=-1), graph)
 
-    def first_layer(self, edge_term: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Weight (hidden, 2 · hidden) and bias of both nodes' part of the first layer, and the edges' part, if any."""
-        weight, bias = self.mlp.weights()[0]
+    def split_layers(
+        self, edge_term: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor | None, "Layers", tuple[Tensor, Tensor]]:
+        """Weight (hidden, 2 · hidden) and bias of both nodes' part of the first layer, and the edges' part, if any;
+        the further ReLU layers; the last layer."""
+        (weight, bias), *middle, last = self.mlp.weights()
         if edge_term is not None and edge_term.numel() == self.hidden:  # the same on every edge
             bias, edge_term = bias + edge_term.flatten(), None
         both = torch.cat(weight[:, : 2 * self.hidden].split(self.hidden, dim=1)).T
-        return both, torch.cat([torch.zeros_like(bias), bias]), edge_term
+        return both, torch.cat([torch.zeros_like(bias), bias]), edge_term, middle, last
 
     def last_layer(self, collected: Tensor, graph: Graph) -> Tensor:
         """Σ(W·z + b) = W·Σz + degree·b."""

@@ -38,6 +38,14 @@ class State(NamedTuple):
     def detach(self) -> "State":
         return self.map(Tensor.detach)
 
+    def select(self, rows: Tensor) -> "State":
+        """Some of the rows, by their indices."""
+        return self.map(lambda part: part.index_select(0, rows))
+
+    def join(self, *others: "State") -> "State":
+        """The rows, followed by those of others."""
+        return State.of(map(torch.cat, zip(self.parts(), *(other.parts() for other in others), strict=True)))
+
     def where(self, rows: Tensor, other: "State") -> "State":
         """Take the rows of ``other`` where the mask ``rows`` (nodes,) is true, and these rows elsewhere."""
         return State.of(torch.where(rows[:, None], b, a) for a, b in zip(self.parts(), other.parts(), strict=True))

@@ -74,6 +74,7 @@ def in_parts(of: Callable[[slice], np.ndarray], count: int, size: int, progress:
 
 
 MEANING = {
+    "accuracy": "right at the last step",
     "accuracy_at_step": "right at step t, without stopping",
     "accuracy_within_step": "right at one of the first t steps",
 }
@@ -86,6 +87,20 @@ def at_and_within(right: np.ndarray, steps: list[int]) -> dict[str, dict[str, fl
     return {
         "accuracy_at_step": {str(t): float(right[t - 1].mean()) for t in steps},
         "accuracy_within_step": {str(t): float(within[t - 1].mean()) for t in steps},
+    }
+
+
+def accuracies(right: np.ndarray, steps: list[int], name: str, groups: np.ndarray) -> dict[str, Any]:
+    """Accuracy overall, *at* and *within* each of some steps, and by the group (n,) of each question."""
+    by_group = {
+        str(group): {str(t): float(right[t - 1, groups == group].mean()) for t in steps}
+        for group in np.unique(groups).tolist()
+    }
+    return {
+        "accuracy": float(right[-1].mean()),
+        **at_and_within(right, steps),
+        f"accuracy_by_{name}": {group: figures[str(steps[-1])] for group, figures in by_group.items()},
+        f"accuracy_by_{name}_and_steps": by_group,
     }
 
 

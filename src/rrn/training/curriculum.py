@@ -31,11 +31,12 @@ class Curriculum:
         """End the curriculum: questions of all lengths from now on."""
         self.longest = self.furthest
 
-    def position(self) -> dict[str, float]:
+    def state(self) -> dict[str, float]:
+        """For checkpoints; `restore` continues from it."""
         return {"longest": self.longest, "running": self.running}
 
-    def restore(self, position: dict[str, float]) -> None:
-        self.longest, self.running = int(position["longest"]), position["running"]
+    def restore(self, state: dict[str, float]) -> None:
+        self.longest, self.running = int(state["longest"]), state["running"]
 
 
 P = TypeVar("P", bound=CurriculumPreset)
@@ -58,7 +59,7 @@ class CurriculumExperiment(Experiment[P]):
     def steps_of(self, running: RunningBatch) -> int:
         return min(self.preset.steps, self.curriculum.longest + 2)
 
-    def proceed(self, *_: object) -> None:
+    def next_batch(self, *_: object) -> None:
         """A new batch at every update."""
 
     @property
@@ -76,11 +77,11 @@ class CurriculumExperiment(Experiment[P]):
     def observe(self, measures: dict[str, float]) -> None:
         self.curriculum.observe(measures["furthest"])
 
-    def position(self) -> dict[str, float]:
-        return self.curriculum.position()
+    def curriculum_state(self) -> dict[str, float]:
+        return self.curriculum.state()
 
-    def restore(self, position: dict[str, float]) -> None:
-        self.curriculum.restore(position)
+    def restore(self, state: dict[str, float]) -> None:
+        self.curriculum.restore(state)
 
 
 ADVANCE_ABOVE = 0.7
@@ -106,8 +107,9 @@ class GivensCurriculum:
         if self.solved_share > ADVANCE_ABOVE:
             self.extra = max(self.least, self.extra - self.decrement)
 
-    def position(self) -> dict[str, float]:
+    def state(self) -> dict[str, float]:
+        """For checkpoints; `restore` continues from it."""
         return {"most_extra": self.extra, "solved_share": self.solved_share}
 
-    def restore(self, position: dict[str, float]) -> None:
-        self.extra, self.solved_share = position["most_extra"], position["solved_share"]
+    def restore(self, state: dict[str, float]) -> None:
+        self.extra, self.solved_share = state["most_extra"], state["solved_share"]

@@ -116,14 +116,15 @@ class Experiment(ABC, Generic[P]):
     def observe(self, measures: dict[str, float]) -> None:
         """Called after every update with its measures; a curriculum advances here."""
 
-    def begin(self, rng: np.random.Generator, shard: Shard) -> RunningBatch:
+    def first_batch(self, rng: np.random.Generator, shard: Shard) -> RunningBatch:
+        """A new batch, in its initial state."""
         return RunningBatch(shard.take(self.sample(rng)))
 
     def steps_of(self, running: RunningBatch) -> int:
         """How many steps the next update runs."""
         return min(self.preset.segment or self.preset.steps, self.preset.steps - running.done)
 
-    def proceed(
+    def next_batch(
         self, running: RunningBatch, outputs: Any, rng: np.random.Generator, shard: Shard
     ) -> RunningBatch | None:
         """The batch that follows an update, whose state ``running`` holds. None: a new batch."""
@@ -134,12 +135,12 @@ class Experiment(ABC, Generic[P]):
         first = next(iter(batch.values()))
         return first.new_ones(len(first), dtype=torch.long)
 
-    def position(self) -> dict[str, float]:
+    def curriculum_state(self) -> dict[str, float]:
         """The state of a curriculum, for checkpoints."""
         return {}
 
-    def restore(self, position: dict[str, float]) -> None:
-        """Continue from what `position` returned."""
+    def restore(self, state: dict[str, float]) -> None:
+        """Continue from what `curriculum_state` returned."""
 
 
 def check_divisible(preset: Preset, world: int) -> None:
@@ -176,7 +177,7 @@ class ExperimentObjective(Objective):
         self.rng = seeded(self.experiment.preset.seed, 1, update)
         if self.running is None:
             self.experiment.burned_in = self._draw_burn_in()
-            self.running = self._on_device(self.experiment.begin(self.rng, self.shard))
+            self.running = self._on_device(self.experiment.first_batch(self.rng, self.shard))
         batch, state, done = self.running
         if state is None and self.experiment.burned_in:
             with torch.no_grad():
@@ -195,7 +196,7 @@ class ExperimentObjective(Objective):
         measures = self.experiment.measure(self.outputs, self.reached.batch)
         if self.shard.world > 1:
             measures = self.processes.mean(measures)
-        self.running = self.experiment.proceed(self.reached, self.outputs, self.rng, self.shard)
+        self.running = self.experiment.next_batch(self.reached, self.outputs, self.rng, self.shard)
         del self.outputs, self.reached
         self.experiment.observe(measures)
         return measures
@@ -208,7 +209,7 @@ class ExperimentObjective(Objective):
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The batch and the state of the next update, gathered from all processes."""
-        facts: dict[str, Any] = {"position": self.experiment.position()}
+        facts: dict[str, Any] = {"position": self.experiment.curriculum_state()}
         if self.running is None:
             return {}, facts
         state = self.running.state

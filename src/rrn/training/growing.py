@@ -60,22 +60,24 @@ def grow_into(network: nn.Module, weights: Mapping[str, Tensor]) -> list[str]:
     return names
 
 
-def widen(
-    network: RRN, weights: Mapping[str, Tensor], state: Tensor, layer: Tensor, prefix: str = ""
-) -> dict[str, Tensor]:
+def widen(network: RRN, weights: Mapping[str, Tensor], prefix: str) -> Mapping[str, Tensor]:
     """Weights of a narrower network of group messages, a shared layer and a dot readout, extended to a wider one.
 
-    ``state`` and ``layer`` are the indices of the old units in the new layers, without messages, which keep their
-    group type. New units keep the weights of ``network`` on their inputs; their outputs have weight 0, so the outputs
-    of the network stay the same. A state has norm √hidden: weights that read it are divided by its growth, weights
-    that add to it are multiplied.
+    Messages keep their group type, other units their third (see `rrn.training.tying.ties_of_group_types`). New units
+    keep the weights of ``network`` on their inputs; their outputs have weight 0, so the outputs of the network stay the
+    same. A state has norm √hidden: weights that read it are divided by its growth, weights that add to it are
+    multiplied.
     """
     update, readout, kinds = network.update, network.readout, cast(GroupMessage, network.message).group_types
     assert isinstance(update, SharedLayerUpdate)
     assert isinstance(readout, DotReadout)
     names = [f"{prefix}update.first", f"{prefix}update.second", f"{prefix}readout.weight"]
+    if names[1] not in weights or weights[names[1]].shape == update.second.shape:
+        return weights
     first, second, weight = (weights[name] for name in names)
     messages = len(first) - 1 - second.shape[1]
+    state = _indices_in_thirds(second.shape[1], update.hidden)
+    layer = _indices_in_thirds(len(second) - messages, len(update.second) - update.messages)
     width, had = update.messages // kinds, messages // kinds
     if any(new < old for new, old in zip((width, *update.second.shape), (had, *second.shape), strict=True)):
         raise InputError("weights: the network is wider in part than the new one; it can only grow")
@@ -93,6 +95,13 @@ def widen(
     new_second[units[:, None], state] = second * growth
     new_weight[state] = weight / growth
     return dict(weights) | dict(zip(names, (new_first, new_second, new_weight), strict=True))
+
+
+def _indices_in_thirds(few: int, many: int) -> Tensor:
+    """Indices of the old units in the new layer, each within its third."""
+    each, third = few // 3, many // 3
+    shares = (0, each), (third, each), (2 * third, few - 2 * each)
+    return torch.cat([torch.arange(first, first + count, device="cpu") for first, count in shares])
 
 
 def _deepen(weights: dict[str, Tensor], prefix: str, mlp: MLP) -> bool:

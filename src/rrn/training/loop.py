@@ -110,7 +110,7 @@ class Loop:
     """One training run. `fit` runs it; `one_update` is a single update.
 
     Attributes:
-        rate: the learning rate, a function of the update and the progress.
+        rate, schedule, warmup: arguments of `learning_rate`.
         updates, minutes: the budget; whichever is spent first ends the run.
         clip: gradients are scaled down to this norm.
         average: the weight average, which is then validated instead of the network.
@@ -128,8 +128,10 @@ class Loop:
     network: nn.Module
     objective: Objective
     optimizer: torch.optim.Optimizer
-    rate: Callable[[int, float], float]
+    rate: float
     updates: int
+    schedule: Literal["cosine", "constant"] = "cosine"
+    warmup: int = 0
     minutes: float | None = None
     clip: float | None = 1.0
     average: Average | None = None
@@ -259,7 +261,7 @@ class Loop:
             self.parallel.backward(loss)
         if self.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
-        rate = self.rate(self.update, progress)
+        rate = learning_rate(self.rate, self.update, progress, self.schedule, self.warmup)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()

@@ -126,8 +126,8 @@ def _fitting(value: Any, hint: Any, name: str, allowed: Range | None = None) -> 
     if kind is Annotated:
         return _fitting(value, parts[0], name, next((part for part in parts[1:] if isinstance(part, Range)), allowed))
     if NoneType in parts:
-        meant = next(part for part in parts if part is not NoneType)
-        return None if value is None else _fitting(value, meant, name, allowed)
+        inner = next(part for part in parts if part is not NoneType)
+        return None if value is None else _fitting(value, inner, name, allowed)
     if kind is Literal:
         if value not in parts:
             raise refuse(f"one of {', '.join(map(str, parts))}")

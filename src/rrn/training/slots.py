@@ -79,11 +79,11 @@ class SlotExperiment(Experiment[P]):
     def rows_of(self, batch: Batch) -> Tensor:
         return self.built.rows(batch)
 
-    def proceed(
+    def next_batch(
         self, running: RunningBatch, outputs: Any, rng: np.random.Generator, shard: Shard
     ) -> RunningBatch | None:
         if not self.preset.slot_steps:
-            return super().proceed(running, outputs, rng, shard)
+            return super().next_batch(running, outputs, rng, shard)
         assert running.state is not None
         batch = dict(running.batch)
         batch["age"] = batch["age"] + len(outputs)
@@ -118,12 +118,12 @@ class SlotExperiment(Experiment[P]):
             self.curriculum.advance()
         return finished
 
-    def position(self) -> dict[str, float]:
-        return self.curriculum.position() if self.curriculum else {}
+    def curriculum_state(self) -> dict[str, float]:
+        return self.curriculum.state() if self.curriculum else {}
 
-    def restore(self, position: dict[str, float]) -> None:
+    def restore(self, state: dict[str, float]) -> None:
         if self.curriculum:
-            self.curriculum.restore(position)
+            self.curriculum.restore(state)
 
 
 def draw_from(pools: Sequence[Sequence[np.ndarray]], count: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -4,7 +4,6 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +16,7 @@ from rrn.io.pretrained import CURVES, find_weights, read_weights, save_pretraine
 from rrn.training.checkpoints import list_checkpoints
 from rrn.training.display import Display
 from rrn.training.experiment import Experiment, ExperimentObjective, check_divisible
-from rrn.training.loop import Average, Callback, Loop, learning_rate
+from rrn.training.loop import Average, Callback, Loop
 from rrn.training.presets import BUDGET_FIELDS, Preset, check_flags, stage_presets
 from rrn.training.processes import Accelerator, Precision, Processes, ProcessLost
 
@@ -69,16 +68,7 @@ class Stage:
         return self.whole.name + (f", stage {self.number} of {len(self.whole.stages)}" if self.whole.stages else "")
 
 
-def train(
-    experiment: Experiment[Any],
-    folder: str | Path,
-    *,
-    accelerator: Accelerator = "cpu",
-    devices: int = 1,
-    precision: Precision = "32",
-    quiet: bool = False,
-    tensorboard: bool = False,
-) -> Outcome:
+def train(experiment: Experiment[Any], folder: str | Path, **options: Any) -> Outcome:
     """Train, or resume training, in a run folder. No other process may use the folder meanwhile::
 
         config.json       the preset
@@ -86,20 +76,9 @@ def train(
         checkpoint-*      the newest checkpoints: weights, their average, optimizer, random state, curriculum
         best/             the weights with the best validation, as `from_pretrained` reads them
 
-    A run in a folder with a checkpoint resumes from it. With ``devices`` > 1, or under torchrun or srun, every batch
-    is divided among that many processes.
+    A run in a folder with a checkpoint resumes from it. ``options`` are those of `train_stages`.
     """
-    only = dataclasses.replace(experiment.preset, stages=())
-    return train_stages(
-        only,
-        lambda *_: experiment,
-        folder,
-        accelerator=accelerator,
-        devices=devices,
-        precision=precision,
-        quiet=quiet,
-        tensorboard=tensorboard,
-    )
+    return train_stages(dataclasses.replace(experiment.preset, stages=()), lambda *_: experiment, folder, **options)
 
 
 def train_stages(
@@ -119,6 +98,7 @@ def train_stages(
     Each stage has a folder ``stage-1``, ``stage-2``, … in the run folder and starts with the best weights of the stage
     before it. It validates them first, so a stage never ends with worse ones. Those of the last stage are in ``best/``.
     A run resumes in the last stage that has a checkpoint. ``make`` builds the experiment of a stage and the preset.
+    With ``devices`` > 1, or under torchrun or srun, every batch is divided among that many processes.
     """
     presets = stage_presets(preset)
     check_flags(preset)
@@ -209,7 +189,9 @@ def make_loop(
         network=network,
         objective=ExperimentObjective(experiment, forward, processes),
         optimizer=optimizer,
-        rate=partial(learning_rate, preset.lr, schedule=preset.schedule, warmup=preset.warmup),
+        rate=preset.lr,
+        schedule=preset.schedule,
+        warmup=preset.warmup,
         updates=preset.updates,
         minutes=preset.minutes,
         clip=preset.clip,

@@ -9,10 +9,15 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+
+from rrn.network import RRN
+from rrn.nn.messages import GroupMessage
+from rrn.nn.readouts import DotReadout
+from rrn.nn.updates import SharedLayerUpdate
 
 EMPTY: Mapping[str, "Axis"] = MappingProxyType({})
 
@@ -120,6 +125,32 @@ def ties_of(
             axes = outputs.get(layer, every), inputs.get(layer, every)
             ties.append(Ties(parameter, *axes[: 1 + (parameter.dim() > 1)]))
     return ties
+
+
+def ties_of_group_types(network: RRN, exchangeable: Sequence[tuple[int, int]]) -> list[Ties]:
+    """The weights that are equal if a network on `Groups` does not distinguish the types of each pair.
+
+    Of the units without a type, a third belong to the first type of each pair, a third to the second.
+    """
+    update, readout = cast(SharedLayerUpdate, network.update), cast(DotReadout, network.readout)
+    types = cast(GroupMessage, network.message).group_types
+    width = update.messages // types
+    owner, role = torch.full((types,), -1, device="cpu"), torch.arange(types, device="cpu")
+    for one, second in exchangeable:
+        owner[one], owner[second], role[second] = 0, 1, one
+    roles = role[:, None] * width + torch.arange(width, device="cpu")
+    messages = Axis(owner.repeat_interleave(width), roles.flatten())
+    layer, state = (
+        Axis.of(2, units // 3, units - 2 * (units // 3))
+        for units in (update.first.shape[1] - update.messages, update.hidden)
+    )
+    layer = messages + layer
+    inputs = state + messages + Axis.of(0, 0, 1)
+    return [
+        Ties(update.first, inputs, layer, inputs=0),
+        Ties(update.second, layer, state, inputs=0),
+        Ties(readout.weight, state),
+    ]
 
 
 def draw_tied(ties: Sequence[Ties], own: float, rest: float) -> None:

@@ -15,7 +15,7 @@ from torch import nn
 
 import rrn
 from rrn.errors import InputError
-from rrn.inference.devices import find_device, host
+from rrn.inference.devices import find_device, place
 from rrn.inference.service import BusyError, ClosedError, Service
 from rrn.io.pretrained import shipped
 from rrn.tasks.accuracy import ACCURACY
@@ -62,7 +62,7 @@ def create_app(
         network = from_pretrained(name)
         if not panel.batched:
             pool.add_cancellation_check(network)
-        return host(network, target), network.preset
+        return place(network, target), network.preset
 
     loaded = {name: load(weights[name], panel) for name, panel in PANELS.items() if name in weights}
 

@@ -111,7 +111,7 @@ def test_distances_are_uniform_as_far_as_asked() -> None:
 
 @pytest.mark.parametrize("level", data.LEVELS)
 def test_stories_of_a_level(level: data.Level) -> None:
-    """Every age follows from the facts, and nobody is asked about who is not in them or too far away."""
+    """Every age follows from the facts, and every question is about a person in them, near enough."""
     questions = data.sample_level(level, 200, np.random.default_rng(3))
     assert questions.facts.shape == (200, level.people, 4)
     assert questions.length.max() == level.longest

@@ -143,7 +143,7 @@ def test_the_curriculum_moves_on_and_is_restored() -> None:
     assert seen[13] == 1
     assert seen[-1] == 2
     again = AgesExperiment(small("ages", pass_mark=0.5))
-    again.restore(experiment.position())
+    again.restore(experiment.curriculum_state())
     assert (again.curriculum.longest, again.curriculum.running) == (
         experiment.curriculum.longest,
         experiment.curriculum.running,

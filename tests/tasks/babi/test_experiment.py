@@ -36,11 +36,11 @@ def test_the_same_update_of_a_resumed_run_draws_the_same_batch() -> None:
     one, two = small(), small()
     for update in range(5):
         batch = one.sample(seeded(0, 1, update))
-    two.restore(one.position() | {"drawn": 4})
+    two.restore(one.curriculum_state() | {"drawn": 4})
     again = two.sample(seeded(0, 1, 4))
     for name in ("words", "fact_counts", "support", "answers", "tasks"):
         assert torch.equal(batch[name], again[name]), name
-    assert two.position() == one.position()
+    assert two.curriculum_state() == one.curriculum_state()
 
 
 def test_pools_are_new_and_hold_no_validation_question() -> None:
@@ -66,7 +66,7 @@ def test_a_task_that_is_understood_gets_new_questions_and_one_that_is_not_sees_f
     assert experiment.pool is not None
     assert len(experiment.pool.rows_by_task[3]) == 114
     again = small(tasks=(1, 3), sampling_by_error=1.0)
-    again.restore(experiment.position())
+    again.restore(experiment.curriculum_state())
     again.sample(seeded(0))
     assert len(again.pool or ()) == len(experiment.pool)
 
@@ -176,7 +176,7 @@ def test_short_stories_come_first_if_asked_for() -> None:
         experiment.observe({"asked_1": 0.5, "wrong_1": 0.1, "asked_3": 0.5, "wrong_3": 0.4})
     assert experiment.shortest == {1: 1.0, 3: 0.1}
     again = small(tasks=(1, 3), curriculum_by_length=True)
-    again.restore(experiment.position())
+    again.restore(experiment.curriculum_state())
     assert again.shortest == experiment.shortest
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from rrn.errors import InputError
-from rrn.tasks.babi.predict import Asked, dialogue, predict
+from rrn.tasks.babi.predict import StoryQuestion, dialogue, predict
 from rrn.tasks.babi.vocabulary import WORD_IDS, WORDS
 
 
@@ -26,7 +26,7 @@ FACTS = ["Mary went to the kitchen.", "John went to the garden.", "Mary went to 
 
 
 def test_the_answer_and_the_facts_it_comes_from() -> None:
-    result = predict(LastPlaceOfMary(), Asked(FACTS, "Where is Mary?"), steps=3, max_facts=20)
+    result = predict(LastPlaceOfMary(), StoryQuestion(FACTS, "Where is Mary?"), steps=3, max_facts=20)
     assert result.answers == "office"
     assert result.record.shape == (3, len(WORDS))
     assert result.record[-1, WORD_IDS["office"]] == pytest.approx(0.9)
@@ -34,7 +34,7 @@ def test_the_answer_and_the_facts_it_comes_from() -> None:
 
 
 def test_only_the_last_facts_are_read() -> None:
-    result = predict(LastPlaceOfMary(), Asked(FACTS, "Where is Mary?"), steps=1, max_facts=1)
+    result = predict(LastPlaceOfMary(), StoryQuestion(FACTS, "Where is Mary?"), steps=1, max_facts=1)
     assert result.answers == "nothing"
     assert result.details["facts"] == (FACTS[-1],)
     assert result.details["importance"] == (1.0,)
@@ -51,7 +51,7 @@ def test_only_the_last_facts_are_read() -> None:
 )
 def test_what_cannot_be_asked_is_named(facts: list[str], question: str, named: str) -> None:
     with pytest.raises(InputError, match=named):
-        predict(LastPlaceOfMary(), Asked(facts, question), steps=1, max_facts=20)
+        predict(LastPlaceOfMary(), StoryQuestion(facts, question), steps=1, max_facts=20)
 
 
 def test_the_question_may_be_the_last_sentence() -> None:

@@ -31,10 +31,10 @@ def test_the_curriculum_goes_one_jump_further_when_the_furthest_are_right() -> N
     for _ in range(60):
         experiment.observe({"furthest": 1.0})
     assert experiment.curriculum.longest == 1
-    position = experiment.position()
+    position = experiment.curriculum_state()
     resumed = small()
     resumed.restore(position)
-    assert resumed.position() == position
+    assert resumed.curriculum_state() == position
     resumed.curriculum.longest = 7
     assert set(resumed.sample(seeded(0))["jumps"].tolist()) == set(range(8))
     assert resumed.steps_of(RunningBatch({})) == 8

@@ -46,7 +46,7 @@ def tiny(**changes: object) -> SudokuExperiment:
 
 def carried(experiment: SudokuExperiment, ages: list[int], limit: int = 12) -> RunningBatch:
     """A batch with given ages, and a state of ones."""
-    batch = experiment.begin(seeded(0), Shard()).batch
+    batch = experiment.first_batch(seeded(0), Shard()).batch
     batch["age"], batch["limit"] = torch.tensor(ages), torch.full((len(ages),), limit)
     rows = int(experiment.rows_of(batch).sum())
     state = State(torch.ones(rows, 24), (torch.ones(rows, 8),))
@@ -64,13 +64,13 @@ def answers(batch: dict[str, Tensor], right: list[list[bool]]) -> Tensor:
 
 
 def test_a_batch_of_slots() -> None:
-    batch = tiny().begin(seeded(0), Shard()).batch
+    batch = tiny().first_batch(seeded(0), Shard()).batch
     assert {name: tuple(tensor.shape) for name, tensor in batch.items()} == {
         "puzzle": (4, 81), "solution": (4, 81), "age": (4,), "limit": (4,), "open": (4, 729), "known": (4, 729)
     }  # fmt: skip
     assert solves(batch["solution"].numpy(), batch["puzzle"].numpy()).all()
     assert batch["age"].tolist() == [0] * 4
-    half = tiny().begin(seeded(0), Shard(1, 2)).batch
+    half = tiny().first_batch(seeded(0), Shard(1, 2)).batch
     assert torch.equal(half["puzzle"], batch["puzzle"][2:])
 
 
@@ -78,7 +78,7 @@ def test_solved_puzzles_free_their_slots_for_new_ones() -> None:
     experiment = tiny()
     carry = carried(experiment, [2, 2, 2, 2])
     outputs = answers(carry.batch, [[True, True, False, False], [True, False, True, False]])
-    after = experiment.proceed(carry, outputs, seeded(1), Shard())
+    after = experiment.next_batch(carry, outputs, seeded(1), Shard())
     assert after is not None
     assert after.state is not None
     stay = [1, 2, 3]  # the first was right at the first and at the last step of the segment
@@ -99,10 +99,10 @@ def test_solved_puzzles_free_their_slots_for_new_ones() -> None:
 def test_puzzles_at_their_limit_free_their_slots() -> None:
     experiment = tiny()
     carry = carried(experiment, [9, 10, 11, 0])
-    after = experiment.proceed(carry, answers(carry.batch, [[False] * 4] * 2), seeded(1), Shard())
+    after = experiment.next_batch(carry, answers(carry.batch, [[False] * 4] * 2), seeded(1), Shard())
     assert after is not None
     assert after.batch["age"].tolist() == [11, 2, 0, 0]
-    nothing = experiment.proceed(
+    nothing = experiment.next_batch(
         carried(experiment, [0] * 4), answers(carry.batch, [[False] * 4] * 2), seeded(1), Shard()
     )
     assert nothing is not None
@@ -115,7 +115,7 @@ def test_limits_grow_during_training(progress: float, limit: int) -> None:
     experiment.progress = progress
     assert experiment.sample(seeded(0))["limit"].tolist() == [limit] * 4
     carry = carried(experiment, [11, 0, 0, 0])
-    after = experiment.proceed(carry, answers(carry.batch, [[False] * 4] * 2), seeded(1), Shard())
+    after = experiment.next_batch(carry, answers(carry.batch, [[False] * 4] * 2), seeded(1), Shard())
     assert after is not None
     assert after.batch["limit"].tolist() == [12, 12, 12, limit]
 
@@ -125,13 +125,13 @@ def test_an_update_runs_a_segment_and_without_slots_a_batch_has_its_steps() -> N
     assert slots.steps_of(RunningBatch({}, None, 100)) == 2
     assert plain.steps_of(RunningBatch({}, None, 5)) == 1
     assert set(plain.sample(seeded(0))) == {"puzzle", "solution", "open", "known"}
-    assert plain.proceed(RunningBatch({}, None, 6), torch.zeros(0), seeded(0), Shard()) is None
+    assert plain.next_batch(RunningBatch({}, None, 6), torch.zeros(0), seeded(0), Shard()) is None
 
 
 def test_noise_is_added_to_some_of_the_puzzles() -> None:
     experiment = tiny(noise=0.5, noise_share=0.5, batch_size=16)
     carry = carried(experiment, [2] * 16)
-    after = experiment.proceed(carry, answers(carry.batch, [[False] * 16] * 2), seeded(4), Shard())
+    after = experiment.next_batch(carry, answers(carry.batch, [[False] * 16] * 2), seeded(4), Shard())
     assert after is not None
     assert after.state is not None
     assert torch.equal(after.state.h, carry.state.h)
@@ -227,7 +227,7 @@ def test_a_share_of_the_puzzles_has_no_solution() -> None:
 
 def test_class_none_is_right_for_contradictory_puzzles() -> None:
     experiment = tiny(contradiction_share=0.5, batch_size=8)
-    batch = experiment.begin(seeded(0), Shard()).batch
+    batch = experiment.first_batch(seeded(0), Shard()).batch
     batch["contradictory"] = torch.arange(8) < 4
     sure = 10.0 * F.one_hot(batch["solution"] - 1, 9).float().flatten(0, 1)[None]
     none = torch.full_like(sure, -10.0)

@@ -30,10 +30,10 @@ class AskOptions:
 
     def network(self, task: str) -> Any:
         """The network for a task, on the device."""
-        from rrn.inference.devices import find_device, host
+        from rrn.inference.devices import find_device, place
         from rrn.tasks.weights import from_pretrained
 
-        return host(from_pretrained(self.weights, task=task), find_device(self.device))
+        return place(from_pretrained(self.weights, task=task), find_device(self.device))
 
 
 def main(arguments: list[str]) -> int:

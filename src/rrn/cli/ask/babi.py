@@ -11,12 +11,12 @@ from rich.text import Text
 from rrn.cli import parse, print_json
 from rrn.cli.ask import AskOptions, steps_as_json, steps_table
 from rrn.errors import InputError
-from rrn.tasks.babi.presets import ASKED
+from rrn.tasks.babi.presets import ASK_WEIGHTS
 from rrn.tasks.babi.vocabulary import NO_ANSWER, UNKNOWN_ID
 
 if TYPE_CHECKING:
     from rrn.inference.result import Result
-    from rrn.tasks.babi.predict import Asked
+    from rrn.tasks.babi.predict import StoryQuestion
 
 EXAMPLE = (
     "Mary went to the kitchen. John moved to the garden. Mary took the milk there. Mary travelled to the office. "
@@ -38,7 +38,7 @@ class Options(AskOptions):
     story: Annotated[str, tyro.conf.Positional] = ""
     """Facts and questions; a question is about the facts before it. Unset: a prompt, or standard input."""
     question: Annotated[str, tyro.conf.Positional] = ""
-    weights: str = ASKED
+    weights: str = ASK_WEIGHTS
     example: bool = False
     """Use the built-in example."""
     words: bool = False
@@ -70,14 +70,14 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _predict(options: Options, asked: "Asked") -> "Result":
+def _predict(options: Options, asked: "StoryQuestion") -> "Result":
     from rrn.tasks.babi.predict import predict
 
     network = options.network("babi")
     return predict(network, asked, options.steps or network.preset.steps, network.preset.max_facts)
 
 
-def _as_json(result: "Result", asked: "Asked") -> dict[str, Any]:
+def _as_json(result: "Result", asked: "StoryQuestion") -> dict[str, Any]:
     from rrn.tasks.answers import important_facts, top_choices
 
     best = top_choices(result, SHOWN)
@@ -92,7 +92,7 @@ def _as_json(result: "Result", asked: "Asked") -> dict[str, Any]:
     }
 
 
-def _print_result(result: "Result", asked: "Asked") -> None:
+def _print_result(result: "Result", asked: "StoryQuestion") -> None:
     from rrn.tasks.answers import important_facts, top_choices
 
     important, best = important_facts(result, SHOWN), top_choices(result, SHOWN)
@@ -117,7 +117,7 @@ def _print_result(result: "Result", asked: "Asked") -> None:
 
 def _prompt(options: Options) -> int:
     """Read facts and questions from a prompt; errors are printed and the prompt continues."""
-    from rrn.tasks.babi.predict import Asked, normalise
+    from rrn.tasks.babi.predict import StoryQuestion, normalise
     from rrn.tasks.babi.vocabulary import split_sentences
 
     print(WELCOME, file=sys.stderr)
@@ -140,7 +140,9 @@ def _prompt(options: Options) -> int:
             try:
                 read = normalise([], sentence)
                 if sentence.endswith("?"):
-                    asked = Asked(list(facts), read.question, tuple({**replaced, **dict(read.replaced)}.items()))
+                    asked = StoryQuestion(
+                        list(facts), read.question, tuple({**replaced, **dict(read.replaced)}.items())
+                    )
                     result = _predict(options, asked)
                     print_json(_as_json(result, asked)) if options.json else _print_result(result, asked)
                 else:

@@ -5,19 +5,10 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from rrn.tasks.ages.data import AGES, PERSONS, Questions, held_out_questions, read_questions
+from rrn.tasks import evaluation
+from rrn.tasks.ages.data import AGES, Questions, held_out_questions, read_questions
 from rrn.tasks.ages.predict import probabilities
-from rrn.tasks.evaluation import (
-    MEANING,
-    EvaluateOptions,
-    Progress,
-    at_and_within,
-    in_parts,
-    no_progress,
-    reported_steps,
-    steps_table,
-    summary,
-)
+from rrn.tasks.evaluation import EvaluateOptions, Progress, in_parts, no_progress, steps_table, summary
 from rrn.training.presets import Preset
 
 QUESTIONS = 20_000
@@ -35,22 +26,16 @@ def right_by_step(network: nn.Module, questions: Questions, steps: int, progress
 
 
 def evaluate(network: nn.Module, preset: Preset, options: EvaluateOptions, progress: Progress) -> dict[str, Any]:
-    steps = reported_steps(options, preset)
+    steps = evaluation.reported_steps(options, preset)
     questions = read_questions(options.data) if options.data else held_out_questions(options.limit or QUESTIONS)
     questions = questions[: options.limit]
     right = right_by_step(network, questions, steps[-1], progress)
-    lengths = [length for length in range(PERSONS) if (questions.length == length).any()]
-    by_length = {length: right[:, questions.length == length].mean(1) for length in lengths}
+    lengths, counts = np.unique(questions.length, return_counts=True)
     return {
         "n": len(questions),
-        "accuracy": float(right[-1].mean()),
-        **at_and_within(right, steps),
-        "meaning": {"accuracy": "right at the last step", **MEANING},
-        "accuracy_by_length": {str(length): float(figures[-1]) for length, figures in by_length.items()},
-        "n_by_length": {str(length): int((questions.length == length).sum()) for length in lengths},
-        "accuracy_by_length_and_steps": {
-            str(length): {str(t): float(figures[t - 1]) for t in steps} for length, figures in by_length.items()
-        },
+        **evaluation.accuracies(right, steps, "length", questions.length),
+        "meaning": evaluation.MEANING,
+        "n_by_length": dict(zip(map(str, lengths.tolist()), counts.tolist(), strict=True)),
         "random": 1 / AGES,
         "steps": steps[-1],
         "training_steps": preset.steps,

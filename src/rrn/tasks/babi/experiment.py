@@ -93,7 +93,7 @@ class BabiExperiment(Experiment[BabiPreset]):
     def targets(self, batch: Batch) -> Tensor:
         return batch["answers"]
 
-    def proceed(self, *_: object) -> None:
+    def next_batch(self, *_: object) -> None:
         """A new batch at every update."""
 
     def loss(self, outputs: Tensor | Outputs, batch: Batch) -> Tensor:
@@ -121,17 +121,17 @@ class BabiExperiment(Experiment[BabiPreset]):
             if self.shortest[task] < 1 and self.errors[task] < LONGER_BELOW:
                 self.shortest[task], self.errors[task] = min(1.0, 2 * self.shortest[task]), 1.0
 
-    def position(self) -> dict[str, float]:
+    def curriculum_state(self) -> dict[str, float]:
         errors = {f"error_{task}": error for task, error in self.errors.items()}
         shortest = {f"shortest_{task}": share for task, share in self.shortest.items()}
         pooled = {f"pooled_{task}": float(n) for task, n in self.pooled.items()}
         return {"drawn": self.drawn} | errors | pooled | shortest
 
-    def restore(self, position: dict[str, float]) -> None:
-        self.drawn = int(position["drawn"])
-        self.errors = {task: position[f"error_{task}"] for task in self.errors}
-        self.shortest = {task: position.get(f"shortest_{task}", 1.0) for task in self.shortest}
-        self.pooled = {task: int(position.get(f"pooled_{task}", POOL)) for task in self.pooled}
+    def restore(self, state: dict[str, float]) -> None:
+        self.drawn = int(state["drawn"])
+        self.errors = {task: state[f"error_{task}"] for task in self.errors}
+        self.shortest = {task: state.get(f"shortest_{task}", 1.0) for task in self.shortest}
+        self.pooled = {task: int(state.get(f"pooled_{task}", POOL)) for task in self.pooled}
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         wrong = wrong_by_step(network, self.validation, self.whole.steps, self.whole.max_facts)[-1]

@@ -16,7 +16,7 @@ class UnknownWord(InputError):
     """A sentence contains a word outside the vocabulary."""
 
 
-class Asked(NamedTuple):
+class StoryQuestion(NamedTuple):
     """Facts, oldest first, and a question, one sentence each; and the words replaced by `read_as`."""
 
     facts: list[str]
@@ -24,7 +24,7 @@ class Asked(NamedTuple):
     replaced: tuple[tuple[str, str], ...] = ()
 
 
-def dialogue(story: str, question: str = "") -> list[Asked]:
+def dialogue(story: str, question: str = "") -> list[StoryQuestion]:
     """The questions of a story, each with the facts before it; or ``question`` with all the facts."""
     facts: list[str] = []
     every = []
@@ -40,7 +40,7 @@ def dialogue(story: str, question: str = "") -> list[Asked]:
     return every
 
 
-def normalise(facts: list[str], question: str) -> Asked:
+def normalise(facts: list[str], question: str) -> StoryQuestion:
     """Replace words by those of the vocabulary; raises `UnknownWord` for other words."""
     sentences: list[str] = []
     replaced: dict[str, str] = {}
@@ -49,10 +49,10 @@ def normalise(facts: list[str], question: str) -> Asked:
         sentences.append(replacement)
         replaced |= dict(words)
     check_words(sentences)
-    return Asked(sentences[:-1], sentences[-1], tuple(replaced.items()))
+    return StoryQuestion(sentences[:-1], sentences[-1], tuple(replaced.items()))
 
 
-def predict(network: nn.Module, asked: Asked, steps: int, max_facts: int) -> Result:
+def predict(network: nn.Module, asked: StoryQuestion, steps: int, max_facts: int) -> Result:
     """The answer to a question about the last ``max_facts`` facts.
 
     The importance of a fact is the decrease of the answer's probability when the fact is left out; all stories with one

@@ -144,7 +144,7 @@ _ROLES = RolesPreset(
 _COMPARED: dict[str, Any] = {"updates": 1_000_000, "minutes": 20, "lr": 2e-3, "ema": 0.998, "validate_every": 250}
 _COMPARED |= {"curriculum_by_length": True}
 
-ASKED = "babi-limits"
+ASK_WEIGHTS = "babi-limits"
 """Default weights of ``rrn ask babi``: they recognise unanswerable questions."""
 
 PRESETS = (
@@ -160,7 +160,7 @@ PRESETS = (
     ),
     replace(
         _ROLES,
-        name=ASKED,
+        name=ASK_WEIGHTS,
         about="As babi, fine-tuned on unanswerable questions and more varied stories.",
         sampling_by_error=0.5,
         unanswerable_share=0.25,

@@ -1,4 +1,4 @@
-"""Finding the grid of a Sudoku in a photo, and the way its lines run."""
+"""Finding the grid of a Sudoku in a photo, and the course of its lines."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple

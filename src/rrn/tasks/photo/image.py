@@ -1,4 +1,4 @@
-"""Image files as gray pixels. Everything that is no usable photo is refused with a sentence."""
+"""Image files as gray pixels. An unusable file raises an `InputError` that names the reason."""
 
 import io
 import warnings
@@ -9,7 +9,7 @@ import numpy as np
 from rrn.errors import InputError, as_input_error, needs_extra
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".heic", ".pdf")
-"""Names of files that `rrn solve` takes for photos; the last two get a sentence that says what to do."""
+"""Names of files that `rrn solve` reads as photos; the last two are refused with advice."""
 MOST_BYTES = 40_000_000
 MOST_PIXELS = 60_000_000
 LEAST_SIDE = 100

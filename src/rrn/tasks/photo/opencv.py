@@ -1,4 +1,4 @@
-"""OpenCV, or a sentence that says how to install it."""
+"""OpenCV; if it is missing, an error that names the command to install it."""
 
 import os
 from importlib import import_module

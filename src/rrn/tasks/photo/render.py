@@ -1,6 +1,6 @@
-"""Photos of Sudokus made by a program: printed and handwritten puzzles, bent, tilted, shaded, blurred and noisy.
+"""Rendered photos of Sudokus: printed and handwritten puzzles, bent, tilted, shaded, blurred and noisy.
 
-They train the digit reader and measure the whole way from a photo to a solution. Needs the extras vision and figures.
+They train the digit reader, and measure reading and solving together. Needs the extras vision and figures.
 """
 
 from dataclasses import dataclass
@@ -258,7 +258,7 @@ def render_cells(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The cells of a rendered grid with any digits, as `cut_cells` makes them: (81, 28, 28), and the digits (81,).
 
-    Every cell has a font, or a way of writing, of its own. The grid is placed a little beside its lines.
+    Every cell has another font or handwriting. The grid is cut slightly beside its lines.
     """
     digits = rng.integers(1, 10, 81).astype(np.uint8)
     digits[rng.random(81) < rng.uniform(0.1, 0.6)] = 0

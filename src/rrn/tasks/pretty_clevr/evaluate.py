@@ -8,17 +8,8 @@ from rich.table import Table
 from torch import nn
 
 from rrn.errors import InputError, plural
-from rrn.tasks.evaluation import (
-    MEANING,
-    EvaluateOptions,
-    Progress,
-    at_and_within,
-    in_parts,
-    no_progress,
-    reported_steps,
-    steps_table,
-    summary,
-)
+from rrn.tasks import evaluation
+from rrn.tasks.evaluation import EvaluateOptions, Progress, in_parts, no_progress, steps_table, summary
 from rrn.tasks.pretty_clevr import data
 from rrn.tasks.pretty_clevr.predict import probabilities
 from rrn.tasks.weights import from_pretrained, read_config
@@ -47,27 +38,17 @@ def right_by_step(
 
 def evaluate(network: nn.Module, preset: Preset, options: EvaluateOptions, progress: Progress) -> dict[str, Any]:
     assert isinstance(options, Options)
-    steps = reported_steps(options, preset)
+    steps = evaluation.reported_steps(options, preset)
     scenes = data.read(options.data, "test") if options.data else data.scenes("test")
     numbers = np.arange(len(scenes) * data.QUESTIONS)[: options.limit]
     total = len(numbers) * (1 + len(options.beside))
 
     def measure(candidate: nn.Module, at: list[int], before: int) -> dict[str, Any]:
         right = right_by_step(candidate, scenes, numbers, at[-1], lambda done, _: progress(before + done, total))
-        by_jumps = {
-            str(jumps): {str(t): float(right[t - 1, numbers % data.JUMPS == jumps].mean()) for t in at}
-            for jumps in range(min(data.JUMPS, len(numbers)))
-        }
-        return {
-            "accuracy": float(right[-1].mean()),
-            **at_and_within(right, at),
-            "accuracy_by_jumps": {jumps: figures[str(at[-1])] for jumps, figures in by_jumps.items()},
-            "accuracy_by_jumps_and_steps": by_jumps,
-        }
+        return evaluation.accuracies(right, at, "jumps", numbers % data.JUMPS)
 
     result = {"n": len(numbers), **measure(network, steps, 0), "random": 1 / data.OBJECTS, "steps": steps[-1]}
-    result |= {"training_steps": preset.steps, "beside": {}}
-    result["meaning"] = {"accuracy": "right at the last step", **MEANING}
+    result |= {"training_steps": preset.steps, "beside": {}, "meaning": evaluation.MEANING}
     for index, name in enumerate(options.beside, 1):
         its_preset, config = read_config(name)
         if its_preset.task != preset.task:

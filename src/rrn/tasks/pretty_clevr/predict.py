@@ -13,7 +13,7 @@ from rrn.tasks.pretty_clevr.model import as_batch
 
 
 @dataclass(frozen=True)
-class Asked:
+class SceneQuestion:
     """A scene, the name (0-15) of the object to start at, and how many jumps (0-7) to make from there."""
 
     scenes: data.Scenes
@@ -39,7 +39,7 @@ def scene_of(seed: int) -> data.Scenes:
     return data.sample_scenes(1, np.random.default_rng(seed))
 
 
-def parse(seed: int, start: str, jumps: int, positions: np.ndarray | None = None) -> Asked:
+def parse(seed: int, start: str, jumps: int, positions: np.ndarray | None = None) -> SceneQuestion:
     """The question about the scene of a seed; ``start`` is the English name of a colour or a shape.
 
     ``positions`` (8, 2) replace those of its objects.
@@ -52,10 +52,10 @@ def parse(seed: int, start: str, jumps: int, positions: np.ndarray | None = None
     if positions is not None:
         moved = positions[None].astype(np.float32)
         scenes = replace(scenes, positions=moved, paths=data.find_paths(data.squared_distances(moved)))
-    return Asked(scenes, data.number_of(start), jumps)
+    return SceneQuestion(scenes, data.number_of(start), jumps)
 
 
-def predict(network: nn.Module, asked: Asked, steps: int) -> Result:
+def predict(network: nn.Module, asked: SceneQuestion, steps: int) -> Result:
     """The name of the object reached; the record holds the probability of each name after each step."""
     number = np.array([data.question_number(asked.start, asked.jumps)])
     question = f"{data.NAMES[asked.start]}, {asked.jumps} jump{'s' * (asked.jumps != 1)}"

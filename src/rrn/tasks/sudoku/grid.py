@@ -101,6 +101,15 @@ def clashes(grids: Any, box: Box = USUAL) -> np.ndarray:
     return clashing
 
 
+def as_puzzles(grids: Any, box: Box = USUAL) -> np.ndarray:
+    """The same as `as_grids`, for grids whose givens do not clash."""
+    grids = as_grids(grids, box)
+    clashing = clashes(grids, box).any(1)
+    if clashing.any():
+        raise InputError(f"puzzle {int(clashing.argmax()) + 1}: two of its givens clash")
+    return grids
+
+
 def breaks_a_rule(grids: Any, box: Box = USUAL) -> np.ndarray:
     """Whether any digit occurs twice in a row, column or box: bool (n,)."""
     return np.asarray(clashes(grids, box).any(axis=1))

@@ -121,7 +121,7 @@ def candidates_of(puzzles: Tensor, box: Box = USUAL) -> tuple[Tensor, Tensor]:
 
     All others are ruled out: by the digit given in the same cell, or by a given in the same row, column or box.
     """
-    (high, wide), n, count = box, size_of(box), puzzles.shape[0]
+    (high, wide), n, count = box, box[0] * box[1], puzzles.shape[0]
     given = F.one_hot(puzzles, n + 1)[..., 1:].bool().view(count, n, n, n)
     boxes = given.view(count, n // high, high, n // wide, wide, n)
     in_box = boxes.any(4, keepdim=True).any(2, keepdim=True).expand_as(boxes).reshape_as(given)
@@ -151,9 +151,6 @@ class CandidateSudoku(CandidateNetwork, PuzzleNetwork):
             return batch
         given, open_ = candidates_of(batch["puzzle"], box or box_of(batch["puzzle"].shape[1]))
         return batch | {"open": open_, "known": known_logits(given).to(next(self.parameters()).dtype)}
-
-    def rows(self, batch: Batch) -> Tensor:
-        return self.prepare(batch)["open"].sum(1)
 
     def groups_of(self, batch: Batch) -> GroupTable:
         return group_table(box_of(batch["puzzle"].shape[1]), batch["puzzle"].device)

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from rrn.tasks.parallel import in_threads
 from rrn.tasks.sudoku.declared import sudoku
 from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.files import parse_puzzle
-from rrn.tasks.sudoku.grid import USUAL, Box, as_grids, clashes, is_solved
-from rrn.tasks.sudoku.model import CandidateSudoku, group_table
+from rrn.tasks.sudoku.grid import USUAL, Box, as_puzzles
+from rrn.tasks.sudoku.model import CandidateSudoku, candidates_of, group_table
 from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 
 ATTEMPTS = 9
@@ -91,7 +90,7 @@ def solve(
                     slots=max(1, SLOTS * 9**3 // (box[0] * box[1]) ** 3),
                     generator=torch.Generator().manual_seed(seed * 1_000_003 + number),
                     progress=lambda _: progress(next(done), len(stages.grids)) if by is first else None,
-                    record=digit_probabilities(stages.grids.shape[1]) if record else None,
+                    record=digit_probabilities if record else None,
                 )
 
         stages.add(one(0) if len(parts) == 1 else Result.concatenate(in_threads(one, range(len(parts)))))
@@ -124,7 +123,7 @@ class Stages:
         self.network, self.fallback = as_puzzle_network(network), fallback
         if box != USUAL and not isinstance(self.network, CandidateSudoku):
             raise InputError("box: only networks on candidates, such as 'sudoku', solve other sizes than 9 × 9")
-        full, count = is_solved(self.grids, box), len(self.grids)
+        full, count = (self.grids > 0).all(1), len(self.grids)
         self.rows = np.flatnonzero(~full)
         """The puzzles that are not solved."""
         self.status, self.message = [Status.ALREADY_SOLVED] * count, ["the grid is full and breaks no rule"] * count
@@ -142,15 +141,16 @@ class Stages:
 
     def problems(self, network: PuzzleNetwork, rows: np.ndarray) -> CandidateBatch:
         """Some of the puzzles as problems of a network."""
-        chosen, size = self.grids[rows], self.box[0] * self.box[1]
+        chosen = self.grids[rows]
         batch, kwargs = {"puzzle": torch.from_numpy(chosen).long()}, dict[str, Any]()
+        given, open_ = candidates_of(batch["puzzle"], self.box)
         if isinstance(network, CandidateSudoku):
-            batch, kwargs["groups"] = network.prepare(batch, self.box), group_table(self.box, network.device)
+            batch["open"], kwargs["groups"] = open_, group_table(self.box, next(network.parameters()).device)
         return CandidateBatch(
             network,
             batch,
             sudoku(self.box).layout,
-            torch.from_numpy(chosen[..., None] == np.arange(1, size + 1)).flatten(1),
+            given,
             search=self.search and network.detects_contradictions,
             diagnose=lambda row: _diagnose(chosen[row], self.box, self.guesses),
             **kwargs,
@@ -179,10 +179,10 @@ class Stages:
         )
 
 
-@cache
-def digit_probabilities(cells: int) -> Callable[[Tensor], Tensor]:
-    """The function from logits (steps, n, cells · digits) to the probabilities of the digits of every cell."""
-    return lambda logits: logits.unflatten(2, (cells, -1)).softmax(-1)
+def digit_probabilities(logits: Tensor) -> Tensor:
+    """Logits (steps, cells · digits) → the probabilities of the digits of every cell, (steps, cells, digits)."""
+    digits = round(logits.shape[1] ** (1 / 3))
+    return logits.unflatten(1, (-1, digits)).softmax(-1)
 
 
 def load(weights: str) -> PuzzleNetwork:
@@ -221,8 +221,4 @@ def _as_puzzles(puzzles: Any, box: Box) -> np.ndarray:
         puzzles = [puzzles]
     if isinstance(puzzles, list | tuple) and puzzles and isinstance(puzzles[0], str):
         return np.stack([parse_puzzle(text, f"puzzle {number}") for number, text in enumerate(puzzles, 1)])
-    grids = as_grids(puzzles, box)
-    clashing = clashes(grids, box).any(1)
-    if clashing.any():
-        raise InputError(f"puzzle {int(clashing.argmax()) + 1}: two of its givens clash")
-    return grids
+    return as_puzzles(puzzles, box)

@@ -16,7 +16,7 @@ _PAPERS |= {**PAPERS_OPTIMIZER, "l2": 1e-4}
 
 _IN_SLOTS: dict[str, Any] = {"steps": 64, "segment": 8, "updates": 1_000_000, "lr": 2e-3, "ema": 0.998}
 
-_SHALLOW = PaperPreset(
+SHALLOW = PaperPreset(
     name="sudoku-paper-shallow",
     about="As sudoku-paper, with one ReLU layer in each MLP and less training.",
     hidden=96,
@@ -121,9 +121,9 @@ PRESETS = (
             },
         ),
     ),
-    _SHALLOW,
+    SHALLOW,
     replace(
-        _SHALLOW,
+        SHALLOW,
         name="sudoku-paper",
         about="Sudoku as in the paper: one node per cell, 96 units, an LSTM. One ReLU layer and many givens at first, "
         "then grown to three layers.",
@@ -165,7 +165,7 @@ PRESETS = (
         **_PAPERS,
     ),
     replace(
-        _SHALLOW,
+        SHALLOW,
         name="sudoku-last-loss",
         about="sudoku-paper-shallow with a loss at the last step of a segment only.",
         loss="last",

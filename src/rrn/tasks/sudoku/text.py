@@ -72,6 +72,11 @@ def cells_of(text: str) -> str:
     return text.translate(_TO_CELLS)
 
 
+def entries_of(text: str) -> list[Entry]:
+    """All puzzles of a text."""
+    return list(entries(text.split("\n")))
+
+
 def entries(lines: Iterable[str], sizes: Collection[int] = ALL_SIZES) -> Iterator[Entry]:
     """Yield the puzzles of a text as soon as each is complete; ``sizes`` are the allowed numbers of cells."""
     grid, numbered, skipping = _Grid(sizes), enumerate(lines, start=1), False

@@ -16,7 +16,7 @@ from rrn.tasks.visual_sudoku.strokes import draw_digits
 SIZE = 28
 """Rows and columns of an image."""
 DRAWN, DRAWN_SEED = 6_300, 28
-"""Digits drawn by us where there is no file."""
+"""Number of digits drawn from strokes, if there is no file, and their seed."""
 MOST_BYTES = 1 << 30
 Part = Literal["train", "valid", "test", "all"]
 _SHARES = {"train": range(8), "valid": range(8, 9), "test": range(9, 10), "all": range(10)}

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
+from rrn.tasks.sudoku.presets import SHALLOW
 from rrn.tasks.sudoku.settings import PaperPreset
 from rrn.training.presets import Dropped, Width
 
@@ -33,43 +34,32 @@ class VisualSudokuPreset(PaperPreset):
 
 KINDS = (VisualSudokuPreset,)
 
-PRESETS = (
-    VisualSudokuPreset(
-        name="visual-sudoku",
-        about="Sudoku from images of digits: an image encoder in front of the paper's network, trained without labels "
-        "of images. The encoder alone at first, then both.",
-        start_from=Path("sudoku-paper-shallow"),
-        hidden=96,
-        layers=1,
-        tied_digit_units=8,
-        steps=64,
-        segment=8,
-        slot_steps=(24, 40),
-        stay=0.3,
-        extra_givens_start=30,
-        extra_givens_decrement=0.1,
-        easy_share=0.3,
-        batch_size=12,
-        updates=1_000_000,
-        minutes=60,
-        lr=1e-3,
-        beta2=0.95,
-        ema=0.998,
-        validate_every=300,
-        stages=(
-            {
-                "train_reasoner": False,
-                "segment": 4,
-                "slot_steps": (4, 32),
-                "stay": 0.1,
-                "extra_givens_start": 48,
-                "easy_share": 0.0,
-                "batch_size": 8,
-                "updates": 500,
-                "schedule": "constant",
-                "validate_every": 100,
-            },
-            {},
-        ),
-    ),
-)
+_ENCODER_ALONE: dict[str, Any] = {
+    "train_reasoner": False,
+    "segment": 4,
+    "slot_steps": (4, 32),
+    "stay": 0.1,
+    "extra_givens_start": 48,
+    "easy_share": 0.0,
+    "batch_size": 8,
+    "updates": 500,
+    "schedule": "constant",
+    "validate_every": 100,
+}
+_SETTINGS: dict[str, Any] = {
+    **vars(SHALLOW),
+    "name": "visual-sudoku",
+    "about": "Sudoku from images of digits: an image encoder in front of the paper's network, trained without labels "
+    "of images. The encoder alone at first, then both.",
+    "start_from": Path(SHALLOW.name),
+    "slot_steps": (24, 40),
+    "stay": 0.3,
+    "extra_givens_start": 30,
+    "easy_share": 0.3,
+    "batch_size": 12,
+    "minutes": 60,
+    "lr": 1e-3,
+    "validate_every": 300,
+    "stages": (_ENCODER_ALONE, {}),
+}
+PRESETS = (VisualSudokuPreset(**_SETTINGS),)

@@ -1,4 +1,4 @@
-"""Handwritten-looking digits, drawn from strokes: the training images where no file of digits is at hand."""
+"""Handwritten-looking digits, drawn from strokes: the training images if there is no file of digits."""
 
 from functools import cache
 from itertools import pairwise

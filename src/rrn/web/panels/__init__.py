@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from torch import nn
 
-from rrn.tasks.babi.presets import ASKED
+from rrn.tasks.babi.presets import ASK_WEIGHTS
 from rrn.tasks.sudoku.presets import STRONGEST
 from rrn.web.panels import ages, babi, pretty_clevr, sudoku
 
@@ -43,7 +43,7 @@ PANELS = {
         "bAbI stories",
         "Facts and a question in words. The network finds the relevant facts in several steps, or that the story does "
         "not contain the answer.",
-        ASKED,
+        ASK_WEIGHTS,
         babi.router,
         babi.warm_up,
     ),

@@ -16,7 +16,7 @@ from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import BOXES, CELLS, SYMBOLS, breaks_a_rule, describe_clash, grid_to_line, line_to_grid
 from rrn.tasks.sudoku.influence import GROUPS, influence
 from rrn.tasks.sudoku.predict import Stages, digit_probabilities, solve
-from rrn.tasks.sudoku.text import entries
+from rrn.tasks.sudoku.text import entries_of
 from rrn.training.presets import Preset
 from rrn.web import limits
 from rrn.web.guard import CLIENT_ADDRESS, as_json
@@ -115,7 +115,7 @@ class Example(BaseModel):
 
 def read_puzzle(text: str, name: str = "The puzzle") -> np.ndarray:
     """The givens of the one puzzle in a text: uint8 (cells,). Error messages call the puzzle ``name``."""
-    found = list(entries(text.split("\n")))
+    found = entries_of(text)
     if len(found) != 1:
         raise InputError(f"{name}: found {len(found)} puzzles, expected one.")
     if found[0].wrong:
@@ -167,7 +167,8 @@ def _stages(network: nn.Module, others: Mapping[str, nn.Module], request: SolveR
 def _rows(found: Result, probabilities: bool) -> bytes:
     """JSON of `SolveResponse`: megabytes with probabilities."""
     rows, size = [], round(found.answers.shape[1] ** 0.5)
-    for result in found:
+    for row in range(len(found)):
+        result = found[row]
         record = np.eye(size)[result.answers - 1][None] if result.record is None else result.record
         puzzle = result.details["puzzles"]
         rows.append(
@@ -232,7 +233,7 @@ def router(
                 max_steps=request.steps,
                 attempts=request.attempts,
                 seed=request.seed,
-                record=digit_probabilities(stages.grids.shape[1]),
+                record=digit_probabilities,
                 client=CLIENT_ADDRESS.get(),
             )
             stages.add(found)
