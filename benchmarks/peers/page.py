@@ -123,8 +123,8 @@ def extreme_time(result: dict[str, Any]) -> str:
 
 def dgl(result: dict[str, Any]) -> str:
     """Deep Graph Library's network and ours at the same steps."""
-    sets, steps = list(result["sets"]), [str(t) for t in result["steps"]]
-    columns = [f"{name}, {' / '.join(steps)} steps" for name in sets]
+    sets, steps = list(result["sets"]), [str(t) for t in result["steps"][-2:]]
+    columns = [f"{name}, {t} steps" for name in sets for t in steps]
     rows = []
     for name, row in result["networks"].items():
         times = result["timing"].get(name, {})
@@ -134,7 +134,7 @@ def dgl(result: dict[str, Any]) -> str:
                 f"{row['parameters']:,}",
                 OUR_TRAINING[name],
                 f"{row[sets[0]]['n']:,}",
-                *(" / ".join(percent(row[s]["at_step"][t]["accuracy"]) for t in steps) for s in sets),
+                *(percent(row[s]["at_step"][t]["accuracy"]) for s in sets for t in steps),
                 str(times.get("puzzles_per_second", "–")),
                 str(times.get("peak_megabytes", "–")),
             )
