@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from benchmarks import comparisons, declared
+from benchmarks import comparisons, declared, hungry
 from benchmarks.kills import differences
 from benchmarks.mutants import LOADERS
 from safetensors.torch import load_file, save_file
@@ -113,6 +113,11 @@ def test_engines_do_what_plain_does(name: str, monkeypatch: pytest.MonkeyPatch) 
         assert [found for number in range(6) if (found := comparisons.one(name, number, seed=1))] == []
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", hungry.FILES)
+def test_small_files_get_little_memory(name: str, tmp_path: Path) -> None:
+    assert hungry.attack(name, tmp_path, 2, seed=22) == []
 
 
 def test_answers_of_declared_problems_keep_the_rules() -> None:

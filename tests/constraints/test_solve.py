@@ -289,6 +289,18 @@ def test_an_answer_that_breaks_a_declared_rule_is_never_solved(overlapping: bool
     assert statuses.count(Status.SOLVED) <= len(statuses) - 5
 
 
+def test_the_declared_rules_decide_whatever_the_batch_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CandidateBatch, "keeps_rules", lambda self, chosen, _: chosen.new_ones(chosen.shape[:2]))
+    constraints = Constraints(4, {"pair": [[0, 1], [2, 3]]}, {"v": [[0, 2]], "v 2": [[1, 3]], "v 3": [[1, 2]]})
+    broken = 0
+    for seed in range(10):
+        torch.manual_seed(seed)
+        result = untrained(constraints.group_types).solve(constraints.problem(), max_steps=4, search=False)
+        assert result.solved[0] == (constraints.violations(result.answers[0]) == [])
+        broken += not result.solved[0]
+    assert broken
+
+
 def test_an_excluded_candidate_is_never_the_answer() -> None:
     """Although the network predicts lower logits for the open candidates than the logit of excluded ones."""
     constraints = Constraints(6, exactly={"a": [[0, 1, 2], [3, 4, 5]]})

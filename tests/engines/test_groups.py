@@ -5,6 +5,7 @@ import torch
 
 from rrn import engines
 from rrn._compat import COMPILED
+from rrn.errors import InputError
 from rrn.graphs import Groups
 from rrn.network import RRN
 from rrn.nn.messages import GroupMessage
@@ -92,3 +93,11 @@ def test_overlapping_groups_and_features_give_what_the_plain_loop_gives(monkeypa
     for part, other in zip(found["groups"], found["plain"], strict=True):
         torch.testing.assert_close(part, other)
     assert bool(found["plain"][1].any())
+
+
+def test_groups_of_another_number_of_types_are_refused() -> None:
+    network, x, _ = network_and_graph()
+    for types in (1, 3):
+        graph = Groups(torch.zeros(18, types).long(), (1,) * types)
+        with pytest.raises(InputError, match=f"expected Groups of 2 group types, got {types}"):
+            network(x, graph, steps=2)

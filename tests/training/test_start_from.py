@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,9 @@ from rrn.tasks.weights import from_pretrained
 from rrn.training.trainer import train
 
 
-def run(folder: Path, start_from: str) -> None:
-    preset = dataclasses.replace(
-        find_preset("ages-answers"), start_from=Path(start_from), updates=1, minutes=None, lr=1e-12, validate_every=10
-    )
+def run(folder: Path, start_from: str, updates: int = 1) -> None:
+    settings = {"updates": updates, "minutes": None, "lr": 1e-12, "validate_every": 10}
+    preset = dataclasses.replace(find_preset("ages-answers"), start_from=Path(start_from), **settings)
     train(make_experiment(preset), folder, quiet=True)
 
 
@@ -28,6 +28,26 @@ def test_shipped_weights_by_name(tmp_path: Path) -> None:
     shipped = from_pretrained("ages-answers")
     for name, weight in shipped.state_dict().items():
         torch.testing.assert_close(trained.state_dict()[name], weight)
+
+
+def test_a_path_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where shipped weights have its name, and never a name on the hub."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rrn.io.pretrained._download", lambda *_: pytest.fail("asked the hub"))
+    flags = ["--updates", "1", "--minutes", "1", "--validate-every", "10", "--quiet", "--folder"]
+    for missing in ("./ages-answers", "./runs/best"):
+        assert main(["train", "ages-answers", *flags, "run", "--start-from", missing]) == 2
+    shutil.copytree(find_weights("ages-answers"), "best")
+    assert main(["train", "ages-answers", *flags, "run", "--start-from", "./best"]) == 0
+
+
+def test_a_run_resumes_although_its_first_weights_are_gone(tmp_path: Path) -> None:
+    shutil.copytree(find_weights("ages-answers"), tmp_path / "start")
+    run(tmp_path / "run", str(tmp_path / "start"))
+    shutil.rmtree(tmp_path / "start")
+    run(tmp_path / "run", str(tmp_path / "start"), updates=2)
+    with pytest.raises(InputError, match="no such folder"):
+        run(tmp_path / "other", str(tmp_path / "start"))
 
 
 def test_no_such_weights(tmp_path: Path) -> None:

@@ -172,7 +172,16 @@ def updates_in(folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "line", ['{"update": 4, "lo', "null\n", "[]\n", '{"update": "x"}\n', "\udc80\ud800\n", "[" * 9999 + "\n"]
+    "line",
+    [
+        '{"update": 4, "lo',
+        "null\n",
+        "[]\n",
+        '{"update": "x"}\n',
+        '{"update": 1e999}\n',
+        "\udc80\ud800\n",
+        "[" * 9999 + "\n",
+    ],
 )
 def test_a_bad_line_of_metrics_is_skipped(line: str, tmp_path: Path) -> None:
     with pytest.raises(Crash):

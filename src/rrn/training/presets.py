@@ -12,6 +12,7 @@ from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
+from tyro.constructors import PrimitiveConstructorSpec
 
 from rrn.errors import InputError, shorten
 
@@ -165,6 +166,23 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, str | list | dict) else str(value)
 
 
+def _weights_path(text: str) -> Path:
+    """A path such as ./sudoku becomes absolute: as ``sudoku`` it would be the name of shipped weights."""
+    return Path(text).absolute() if text.startswith(("./", "../")) else Path(text)
+
+
+WeightsPath = Annotated[
+    Path,
+    PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="PATH",
+        instance_from_str=lambda texts: _weights_path(texts[0]),
+        is_instance=lambda value: isinstance(value, Path),
+        str_from_instance=lambda path: [str(path)],
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Preset:
     """Settings of all experiments. A task adds those of its network and its data."""
@@ -212,7 +230,7 @@ class Preset:
     ema: Dropped | None = 0.999
     """Decay of the weight average, which is validated and saved. Unset: the weights themselves."""
 
-    start_from: Path | None = None
+    start_from: WeightsPath | None = None
     """Weights of the same network, or of a shallower one, to start from: a shipped name, a folder or
     hf://owner/name. Unset: random weights."""
     stages: Annotated[tuple[Mapping[str, Any], ...], tyro.conf.Suppress] = ()

@@ -173,7 +173,7 @@ def make_loop(
     stage = stage or Stage(folder, preset)
     torch.manual_seed(preset.seed)
     network = experiment.network()
-    if preset.start_from is not None:
+    if preset.start_from is not None and not list_checkpoints(folder):  # a checkpoint has all weights
         experiment.start_from(network, read_weights(find_weights(str(preset.start_from))))
         if any(tied.broken() for tied in experiment.ties(network)):
             raise InputError(
