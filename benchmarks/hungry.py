@@ -49,8 +49,8 @@ def wide_solver(folder: Path, rng: random.Random) -> None:
     settings = json.loads(path.read_text())
     name = rng.choice(["hidden", "message_width", "layer_width", "group_types"])
     many = [f"t{number}" for number in range(rng.choice([10**3, 10**5]))]
-    settings[name] = many if name == "group_types" else rng.choice([40_000, 10**6, 10**9])
-    if name == "hidden":  # a matrix of 40,000 × 40,000 would fit in memory, just
+    settings[name] = many if name == "group_types" else rng.choice([15_000, 10**6, 10**9])
+    if name == "hidden":  # matrices of 900 MB, which could be allocated
         settings["layer_width"] = settings[name]
     path.write_text(json.dumps(settings))
 
