@@ -47,6 +47,8 @@ def measure(arguments: Namespace) -> dict[str, Any]:
         "steps_per_attempt": arguments.steps,
         "attempts": arguments.attempts,
     }
+    if arguments.timing == "only" and arguments.data is None and "n" not in known:
+        raise InputError(f"--timing only: {arguments.out.name} has no accuracy yet; run without it first")
     result = known | settings | {"order": "random, seed 0", "puzzles": len(puzzles)}
     if arguments.timing != "only":
         rows = _run(network, puzzles, solutions, settings, arguments)

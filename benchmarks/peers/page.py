@@ -91,8 +91,12 @@ def extreme_compute(result: dict[str, Any]) -> str:
 
 def extreme_difficulty(result: dict[str, Any]) -> str:
     """Accuracy by the guesses of the exact solver."""
+    about = (
+        "By difficulty: the guesses that our exact solver needs, in quarters of the set, and the percentiles 50 to 90\n"
+        'that GoM reports (there by another measure). "Steps" is the mean over all attempts:'
+    )
     head = ("difficulty", "guesses", "n", "1 attempt, %", f"{result['attempts']} attempts, %", "95 % interval", "steps")
-    return table(
+    made = table(
         head,
         [
             (
@@ -107,6 +111,7 @@ def extreme_difficulty(result: dict[str, Any]) -> str:
             for name, band in result["by_guesses"].items()
         ],
     )
+    return f"{about}\n\n{made}"
 
 
 def extreme_time(result: dict[str, Any]) -> str:
@@ -118,7 +123,7 @@ def extreme_time(result: dict[str, Any]) -> str:
         rows.append((f"`{name}`, one at a time", *own, str(times["n"])))
         exact = f"{times['exact_solver_mean_seconds']:.6f}"
         rows.append(("our exact solver, no network", exact, "–", "–", str(times["n"])))
-    return table(("solver", "mean s", "median s", "longest s", "n"), rows)
+    return "Time per puzzle, one core:\n\n" + table(("solver", "mean s", "median s", "longest s", "n"), rows)
 
 
 def dgl(result: dict[str, Any]) -> str:
