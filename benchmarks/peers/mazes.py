@@ -119,7 +119,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     if path is None:
         raise InputError("expected --public FOLDER or --data FILE.npz")
     sets = {path.stem: read(path, arguments.limit)}
-    if arguments.data is None:
+    if arguments.data is None and (WEIGHTS / "mazes_cycles").exists():
         own = min(arguments.own, arguments.limit or arguments.own)
         sets |= {f"cycles {name}, seed 1": own_mazes(name, own) for name in OWN}
     result = {}

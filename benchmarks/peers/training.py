@@ -10,6 +10,7 @@ nodes), the same for all models; mazes of our own making.
 
 import argparse
 import copy
+import json
 import random
 import time
 from collections.abc import Iterator
@@ -134,9 +135,10 @@ def train_algorithm(options: argparse.Namespace) -> None:
 def train_maze(options: argparse.Namespace) -> None:
     """The network for mazes without cycles, or with ``--cycles`` the one for mazes with cycles."""
     name, started = "mazes_cycles" if options.cycles else "mazes", time.process_time()
-    network = mazes.train(options.cycles, options.updates, options.rooms, options.seed)
+    before = options.start_from and RRN.from_pretrained(options.start_from).train()
+    network = mazes.train(options.cycles, options.updates, options.rooms, options.seed, before)
     network.save_pretrained(WEIGHTS / name)
-    about = {
+    about: dict[str, Any] = {
         "cycles": options.cycles,
         "parameters": sum(p.numel() for p in network.parameters()),
         "seed": options.seed,
@@ -146,6 +148,9 @@ def train_maze(options: argparse.Namespace) -> None:
         "machine": machine(),
         "date": date.today().isoformat(),
     }
+    if options.start_from:
+        about["start_from"] = json.loads((options.start_from / "about.json").read_text())
+        about["processor_minutes"] = round(about["processor_minutes"] + about["start_from"]["processor_minutes"], 2)
     write_json(WEIGHTS / name / "about.json", about)
     print(about)
 
@@ -182,6 +187,7 @@ def run(argv: list[str] | None) -> None:
     maze.add_argument("--updates", type=int, default=5000)
     maze.add_argument("--rooms", type=int, default=6, help="rooms per side of the largest training mazes")
     maze.add_argument("--seed", type=int, default=0)
+    maze.add_argument("--start-from", type=Path, metavar="FOLDER", help="continue with these weights")
     algorithms = problems.add_parser("algorithms")
     algorithms.set_defaults(train=train_algorithm)
     algorithms.add_argument("--public", type=Path, required=True, help="folder with salsa/<algorithm>_train.npz")
