@@ -52,7 +52,7 @@ def test_half_a_path_is_no_path() -> None:
 @pytest.mark.skipif(not (mazes.WEIGHTS / "mazes").exists(), reason="no weights are kept")
 def test_the_command_measures_another_file(tmp_path: Path) -> None:
     rng = random.Random(5)
-    problems = [draw_problem(6, 0.0, (4, 30), rng) for _ in range(12)]
+    problems = [draw_problem(4, 0.0, (4, 20), rng) for _ in range(12)]
     cells, paths = (np.stack(part) for part in zip(*problems, strict=True))
     np.savez(tmp_path / "few.npz", cells=cells, path=paths)
     command = [sys.executable, "-m", "benchmarks.peers", "mazes", "--data", str(tmp_path / "few.npz"), "--json"]
