@@ -80,7 +80,7 @@ def solved(network: RRN, problems: list[Problem]) -> dict[str, Any]:
     for first in range(0, len(problems), size):
         some = problems[first : first + size]
         inputs, batch, target = join(some, network)
-        given, state, done = network.prepare(*inputs, batch), None, 0
+        given, state, done = network.prepare(*inputs, batch=batch), None, 0
         for count in STEPS:
             outputs, state = network.run(given, steps=count - done, state=state)
             done = count
