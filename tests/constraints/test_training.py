@@ -83,6 +83,12 @@ def test_patience_and_minutes_end_training() -> None:
         fit(updates=1, minutes=0)
 
 
+@pytest.mark.parametrize("name", ["updates", "slots", "segment", "validate_every"])
+def test_numbers_below_one_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name}: expected at least 1, got 0"):
+        fit(**{"updates": 1, name: 0})
+
+
 def test_diverging_training_is_named() -> None:
     with pytest.raises(Diverged, match=r"at update \d+\. Use a lower lr \(now 1e\+30\)"):
         fit(updates=20, lr=1e30, clip=None)
