@@ -30,12 +30,15 @@ def map_colouring(regions: int, rng: np.random.Generator) -> Constraints:
 
 
 @cache
-def roster() -> Constraints:
-    """Candidates (day, shift, nurse), with rules about rest."""
+def roster(order: int | None = None) -> Constraints:
+    """Candidates (day, shift, nurse), with rules about rest; in a random order with this seed, or in order."""
     early, _, night = SHIFTS
     nurses, days = range(NURSES), range(DAYS)
+    candidates = list(product(days, SHIFTS, nurses))
+    if order is not None:
+        candidates = [candidates[number] for number in np.random.default_rng(order).permutation(len(candidates))]
     return Constraints(
-        product(days, SHIFTS, nurses),
+        candidates,
         exactly={"shift": lambda c: (c[0], c[1])},
         at_most={
             "one shift a day": lambda c: (c[0], c[2]),

@@ -156,6 +156,13 @@ def test_commands_in_the_docs_exist(page: Path) -> None:
             assert (ROOT / first).is_file(), command
 
 
+def test_the_guide_says_how_to_use_tensorboard() -> None:
+    guide = (ROOT / "docs" / "training.md").read_text()
+    assert "rrn train ages --tensorboard" in commands(ROOT / "docs" / "training.md")
+    assert "tensorboard --logdir runs" in guide
+    assert "`train`" in guide, "the extra that has it"
+
+
 def test_the_guide_shows_what_the_examples_reached() -> None:
     """No placeholder is left, and every example is listed."""
     guide = (ROOT / "docs" / "your-own-graph.md").read_text()

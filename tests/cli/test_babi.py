@@ -189,6 +189,8 @@ def test_limits_are_measured_by_task(call: Call, weights: Path) -> None:
         right = sum(part["n"] * part["accuracy"] for part in parts)
         assert right == pytest.approx(limits[kind]["n"] * limits[kind]["accuracy"])
     assert 0 <= limits["calibration_error"] <= 1
+    assert list(limits["composed"]["by_task"]) == ["1", "2", "3", "5", "6", "7", "8"]
+    assert limits["composed"]["answerable"]["n"] + limits["composed"]["unanswerable"]["n"] == 7 * 20
 
 
 def test_a_killed_run_goes_on(call: Call, weights: Path) -> None:

@@ -242,6 +242,16 @@ def test_names_in_names_out() -> None:
     assert numbers.constraints.problem(given=numbers.given).given_numbers.tolist() == [2]
 
 
+def test_candidates_are_names_and_none_is_no_group() -> None:
+    """Of four lessons, those that are optional need no room."""
+    lessons = ["art", "biology", "chess (optional)", "drama (optional)"]
+    rooms = Constraints(lessons, at_least={"room": lambda name: None if "optional" in name else name[0]})
+    assert rooms.candidates == tuple(lessons)
+    assert rooms.counts == (2,)
+    assert rooms.violations(["art"]) == ["room: 0 true instead of at least one of biology"]
+    assert rooms.problem().count_solutions(limit=10) == 4, "the optional ones may be true or false"
+
+
 @pytest.mark.parametrize(
     ("problem", "status", "message"),
     [

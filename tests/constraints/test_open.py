@@ -185,6 +185,18 @@ def test_a_solver_describes_itself_and_its_training() -> None:
     assert limited.training["updates"] >= 1
 
 
+def test_training_on_a_terminal_shows_the_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    squares(4).fit(updates=2, **SMALL | {"progress": True})
+    assert "ETA 0:00:0" in capsys.readouterr().err
+    squares(4).fit(updates=2, **SMALL)
+    assert capsys.readouterr().err == ""
+
+
 def test_all_of_a_solver_is_saved_and_loaded(tmp_path: Path) -> None:
     constraints = tables(5, [2, 3])
     solver = constraints.fit(

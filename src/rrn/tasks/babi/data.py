@@ -245,12 +245,13 @@ class EndlessQuestions:
         stream: int = 0,
         unanswerable_share: float = 0.0,
         varied_share: float = 0.0,
+        composed_share: float = 0.0,
     ) -> None:
         """The shares are those of `rrn.tasks.babi.unanswerable.extended_stories`."""
         self.table = SentenceTable() if table is None else table
         self._stories = {
-            task: extended_stories(task, seed, stream, unanswerable_share, varied_share)
-            if unanswerable_share or varied_share
+            task: extended_stories(task, seed, stream, unanswerable_share, varied_share, composed_share)
+            if unanswerable_share or varied_share or composed_share
             else generate_stories(task, seed, stream)
             for task in tasks
         }

@@ -15,6 +15,7 @@ from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTabl
 from rrn.tasks.babi.presets import BabiPreset, MemN2NPreset, PaperPreset, RolesPreset
 from rrn.tasks.babi.reader import read_babi
 from rrn.tasks.babi.stories import TASK_NAMES, TASKS
+from rrn.tasks.babi.unanswerable import VARIED_TASKS
 from rrn.tasks.babi.vocabulary import UNKNOWN_ID
 from rrn.tasks.evaluation import EvaluateOptions, Progress, no_progress, reported_steps
 from rrn.tasks.weights import from_pretrained, read_config
@@ -65,8 +66,20 @@ def calibration_error(probability: np.ndarray, happened: np.ndarray, bins: int =
 def measure_limits(
     network: nn.Module, steps: int, max_facts: int, questions_per_task: int, progress: Progress = no_progress
 ) -> dict[str, Any]:
-    """Accuracy and calibration on generated questions, half of them unanswerable (`rrn.tasks.babi.unanswerable`)."""
-    questions = EndlessQuestions(SEED, unanswerable_share=0.5, varied_share=0.25).take(questions_per_task)
+    """Accuracy and calibration on generated questions, half of them unanswerable (`rrn.tasks.babi.unanswerable`).
+
+    ``composed``: the same for stories that mix sentences of several tasks (`rrn.tasks.babi.composed`).
+    """
+    mixed = EndlessQuestions(SEED, unanswerable_share=0.5, varied_share=0.25)
+    composed = EndlessQuestions(SEED, sorted(VARIED_TASKS), unanswerable_share=0.5, composed_share=1.0)
+    figures = _measure_limits(network, mixed.take(questions_per_task), steps, max_facts, progress)
+    figures["composed"] = _measure_limits(network, composed.take(questions_per_task), steps, max_facts, progress)
+    return {"data": "generated questions", "bins": BINS, **figures}
+
+
+def _measure_limits(
+    network: nn.Module, questions: EncodedQuestions, steps: int, max_facts: int, progress: Progress
+) -> dict[str, Any]:
     parts = _logits(network, questions, steps, max_facts, progress)
     shares = np.concatenate([logits[-1].softmax(-1).numpy() for _, logits in parts])  # (n, answers)
     right = shares.argmax(1) == questions.answers
@@ -89,7 +102,7 @@ def measure_limits(
         }
 
     by_task = {str(task): figures(rows) for task, rows in questions.rows_by_task.items()}
-    return {"data": "generated questions", "bins": BINS, **figures(np.arange(len(right))), "by_task": by_task}
+    return {**figures(np.arange(len(right))), "by_task": by_task}
 
 
 def wrong_by_step(

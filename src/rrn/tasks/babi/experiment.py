@@ -61,9 +61,8 @@ class BabiExperiment(Experiment[BabiPreset]):
         return build(self.preset)
 
     def _questions(self, preset: BabiPreset, stream: int) -> EndlessQuestions:
-        return EndlessQuestions(
-            preset.seed, preset.tasks, self.table, stream, preset.unanswerable_share, preset.varied_share
-        )
+        shares = preset.unanswerable_share, preset.varied_share, preset.composed_share
+        return EndlessQuestions(preset.seed, preset.tasks, self.table, stream, *shares)
 
     def sample(self, rng: np.random.Generator) -> Batch:
         preset = self.preset

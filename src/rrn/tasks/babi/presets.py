@@ -38,6 +38,8 @@ class BabiPreset(Preset):
     """Share of the generated questions whose answer is not in the story."""
     varied_share: Annotated[Share, Needs("data", False)] = 0.0
     """Share of the generated questions of tasks 1–3 and 5–8 about short stories with any people in any places."""
+    composed_share: Annotated[Share, Needs("data", False)] = 0.0
+    """Share of the generated questions of tasks 1–3 and 5–8 about short stories that mix sentences of several tasks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,10 +163,11 @@ PRESETS = (
     replace(
         _ROLES,
         name=ASK_WEIGHTS,
-        about="As babi, fine-tuned on unanswerable questions and more varied stories.",
+        about="As babi, fine-tuned on unanswerable questions, more varied and composed stories.",
         sampling_by_error=0.5,
         unanswerable_share=0.25,
         varied_share=0.25,
+        composed_share=0.25,
         updates=2_000,
         lr=1e-3,
         validate_every=250,
@@ -173,11 +176,13 @@ PRESETS = (
                 "sampling_by_error": _ROLES.sampling_by_error,
                 "unanswerable_share": 0.0,
                 "varied_share": 0.0,
+                "composed_share": 0.0,
                 "updates": _ROLES.updates,
                 "lr": _ROLES.lr,
                 "validate_every": _ROLES.validate_every,
             },
-            {"seed": 0},
+            {"seed": 0, "composed_share": 0.0},
+            {"seed": 0, "updates": 1_000},
         ),
     ),
     _PAPER,

@@ -1,8 +1,8 @@
 """Extensions of the bAbI generator: unanswerable questions, and short stories with any people in any places.
 
-`extended_stories` mixes both into the stories of a task. A question becomes unanswerable in one of three ways: it names
-a person or thing that no fact names, it asks for a detail that no fact contains, or a fact that it needs is removed.
-The answer is then `NO_ANSWER`, without supporting facts.
+`extended_stories` mixes these, and stories of `rrn.tasks.babi.composed`, into the stories of a task. A question becomes
+unanswerable in one of three ways: it names a person or thing that no fact names, it asks for a detail that no fact
+contains, or a fact that it needs is removed. The answer is then `NO_ANSWER`, without supporting facts.
 """
 
 import re
@@ -12,6 +12,7 @@ from random import Random
 import numpy as np
 
 from rrn.tasks.babi import carrying
+from rrn.tasks.babi.composed import composed_story
 from rrn.tasks.babi.generator import generate_stories
 from rrn.tasks.babi.puzzles import COMPASS, MOTIVATED, NAMED, PREY_OWNERS, SHAPES, SIZED
 from rrn.tasks.babi.stories import Question, Story
@@ -52,12 +53,17 @@ Remover = Callable[[list[str], Question, Callable[[], float]], Unanswerable]
 
 
 def extended_stories(
-    task: int, seed: int, stream: int, unanswerable_share: float, varied_share: float
+    task: int, seed: int, stream: int, unanswerable_share: float, varied_share: float, composed_share: float = 0.0
 ) -> Iterator[Story]:
-    """An endless stream of stories of a task, with these shares of unanswerable questions and of `varied_story`."""
+    """An endless stream of stories, with shares of unanswerable questions, `varied_story` and `composed_story`."""
     state = np.random.SeedSequence(seed, spawn_key=(stream, task, 1)).generate_state(8)
     random = Random(int.from_bytes(state.astype("<u4").tobytes(), "little"))
     for story in generate_stories(task, seed, stream):
+        if composed_share and task in VARIED_TASKS and random.random() < composed_share:
+            for _ in story.questions:
+                unanswerable = random.random() < unanswerable_share
+                yield composed_story(task, random, unanswerable, PEOPLE, ROOMS, MOST_FACTS)
+            continue
         if task in VARIED_TASKS and random.random() < varied_share:
             for _ in story.questions:
                 yield varied_story(task, random, random.random() < unanswerable_share)

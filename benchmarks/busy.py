@@ -1,0 +1,92 @@
+"""Small work beside two busy loops: torch's default threads against one thread.
+
+``python -m benchmarks.busy [--repeats 3]`` writes results/busy.json. It starts two processes that compute without end,
+then runs each workload with torch's default number of threads and with one, in turn. Every run is a process of its own.
+The ratio of the medians is at most 1.5 if small work does not wait for threads.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rrn.io.files import write_json
+from rrn.io.machine import machine
+
+OUT = Path(__file__).parent.parent / "results" / "busy.json"
+WORKLOADS = {
+    "RRNClassifier.fit, 500 graphs, 2 epochs": """
+import numpy as np
+from rrn import RRNClassifier
+rng = np.random.default_rng(0)
+graphs = [(rng.random((n, 4), np.float32), rng.integers(0, n, (2, 3 * n))) for n in rng.integers(5, 15, 500)]
+labels = rng.integers(0, 2, 500)
+work = lambda: RRNClassifier(epochs=2, random_state=0, progress=False).fit(graphs, labels)
+""",
+    "examples/graph_colouring.py, 20 updates": """
+from examples.graph_colouring import train
+work = lambda: train(20)
+""",
+}
+MEASURE = """
+import contextlib, io, json, time
+with contextlib.redirect_stdout(io.StringIO()):
+    wall, processor = time.monotonic(), time.process_time()
+    work()
+    taken = time.monotonic() - wall, time.process_time() - processor
+print(json.dumps(taken))
+"""
+
+
+def run(work: str, threads: int | None) -> list[float]:
+    """Seconds and processor seconds."""
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    }
+    environment |= {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
+    command = [sys.executable, "-c", work + MEASURE]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    taken: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return taken
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    rows: dict[str, Any] = {}
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        for name, work in WORKLOADS.items():
+            taken: dict[str, list[list[float]]] = {"default": [], "one": []}
+            for _ in range(options.repeats):
+                for which, threads in (("default", None), ("one", 1)):
+                    taken[which].append(run(work, threads))
+            median = {
+                which: [statistics.median(part) for part in zip(*runs, strict=True)] for which, runs in taken.items()
+            }
+            rows[name] = {
+                "ratio": round(median["default"][0] / median["one"][0], 2),
+                "ratio_of_processor_time": round(median["default"][1] / median["one"][1], 2),
+                "seconds": {which: [round(each, 2) for each, _ in runs] for which, runs in taken.items()},
+                "processor_seconds": {which: [round(each, 2) for _, each in runs] for which, runs in taken.items()},
+            }
+            print(name, json.dumps(rows[name]), flush=True)
+    finally:
+        for loop in loops:
+            loop.kill()
+    about = {"command": "python -m benchmarks.busy", "repeats": options.repeats, "busy_loops": 2}
+    about |= {"default_threads": torch.get_num_threads(), "processors": len(os.sched_getaffinity(0))}
+    about |= {"load_before": round(os.getloadavg()[0], 1), "date": date.today().isoformat(), "machine": machine()}
+    write_json(OUT, {"workloads": rows, **about})
+
+
+if __name__ == "__main__":
+    main()
