@@ -201,7 +201,7 @@ def seating(updates: int = 300, count: int = COUNT) -> dict[str, Any]:
 
     example = problems.seating(12, np.random.default_rng(SEED)).constraints
     solver, training = train(example, make, updates=updates, pool=300, openness=0.5)
-    sizes = (12, 16, 24)
+    sizes = (12, 16, 20)
     rows = {f"{size} guests": (draw(lambda rng, s=size: problems.seating(s, rng), count), ATTEMPTS) for size in sizes}
     return {"training": training, "rows": measure(solver, rows)}
 

@@ -114,6 +114,31 @@ def test_the_circumstances_of_a_figure_are_in_its_file(row: Row) -> None:
         assert row["machine"] in json.dumps(data)
 
 
+OPEN_PROBLEMS = of_table((ROOT / "docs" / "constraints.md").read_text(), "CP-SAT, ms")
+
+
+@pytest.mark.parametrize("row", OPEN_PROBLEMS, ids=lambda row: row["problems"])
+def test_the_figures_of_open_problems_are_in_their_file(row: Row) -> None:
+    """Shares of solved instances, and milliseconds per instance; a cell with two numbers has two attempts' figures."""
+    family, _, name = row["problems"].partition(": ")
+    found = json.loads((ROOT / "results" / "constraints.json").read_text())[family]["rows"][name]
+    for column, system in (("network", "trained"), ("untrained", "untrained"), ("random choices", "random_choices")):
+        one, every, alone = numbers(row[column])
+        assert agrees(one, 100 * found[system].get("one_attempt", found[system]["all_attempts"]))
+        assert agrees(every, 100 * found[system]["all_attempts"])
+        assert agrees(alone, 100 * found[system]["choices_alone"])
+    assert agrees(row["n"], found["n"])
+    assert agrees(row["network, ms"], 1000 * found["trained"]["seconds_per_instance"])
+    assert agrees(row["CP-SAT, ms"], 1000 * found["cp_sat"]["seconds_per_instance"])
+
+
+def test_every_family_of_open_problems_is_in_the_docs() -> None:
+    measured = json.loads((ROOT / "results" / "constraints.json").read_text())
+    named = [f"{family}: {name}" for family, figures in measured.items() for name in figures["rows"]]
+    assert [row["problems"] for row in OPEN_PROBLEMS] == named
+    assert all(figures["training"]["processor_minutes"] <= 5 for figures in measured.values())
+
+
 BY_LENGTH = [
     *of_table(RESULTS.read_text(), "% right by jumps"),
     *of_table(RESULTS.read_text(), "% right by path length"),

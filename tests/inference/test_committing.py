@@ -74,6 +74,18 @@ def test_a_problem_without_a_solution_ends_at_its_root() -> None:
     assert not queue.waiting
 
 
+def test_a_cell_with_few_options_is_decided_first() -> None:
+    """With equal trust in the network; the candidate within the cell is the network's choice, as are preferences."""
+    cells = Constraints(7, exactly={"cell": [[0, 1, 2, 3], [4, 5, 6]]})
+    logits = torch.tensor([1.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0])
+    queue = queue_of(cells)
+    visit, _ = queue.next(Visit(queue.root), State(torch.zeros(7, 1)), logits)
+    assert visit.branch.true.nonzero()[:, 0].tolist() == [5], "0 has the larger probability, but more alternatives"
+    queue = queue_of(cells, preferences=np.zeros(7))
+    visit, _ = queue.next(Visit(queue.root), State(torch.zeros(7, 1)), logits)
+    assert visit.branch.true.nonzero()[:, 0].tolist() == [0]
+
+
 def test_sure_candidates_are_fixed_together() -> None:
     answer = [1, 3 + 8, 5 + 16, 7 + 24, 2 + 32, 0 + 40, 6 + 48, 4 + 56]
     assert board(8).violations_of(np.array(answer)) == []

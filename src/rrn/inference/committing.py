@@ -1,9 +1,9 @@
 """Committing: the surest candidate is fixed, the network continues, and a wrong choice is taken back.
 
 For problems with many solutions, where a network alone does not decide for one of them. After some steps the candidate
-with the highest predicted probability becomes true. Everything that follows from it by the rules is decided, and the
-network runs on what is left. If a group can no longer be met, the least sure of the latest choices is taken back: its
-candidate is ruled out instead.
+with the highest predicted probability becomes true, preferably in a cell with few options. Everything that follows from
+it by the rules is decided, and the network runs on what is left. If a group can no longer be met, the least sure of the
+latest choices is taken back: its candidate is ruled out instead.
 """
 
 import heapq
@@ -23,6 +23,8 @@ COMMIT_STEPS = 8
 """Steps between two choices."""
 SURE = 0.9
 """Candidates with a higher predicted probability are fixed together with the surest one."""
+FEW_OPTIONS = 3.0
+"""Weight of the logarithm of the number of open candidates of a cell: cells with few of them are decided first."""
 CHOICE_NOISE = 0.5
 """Scale of the Gumbel noise that attempts after the first add to log probabilities."""
 DEPTH_BONUS = 0.5
@@ -84,7 +86,12 @@ class CommitQueue:
         else:
             probability = logits.double().sigmoid().numpy()
         score = np.log(probability.clip(1e-9, 1 - 1e-9))
-        score = score if self.preferences is None else score + self.preferences
+        if self.preferences is not None:
+            score = score + self.preferences
+        elif self.decides:
+            cell = self.layout.groups[:, 0]
+            options = np.bincount(cell, weights=branch.open.numpy(), minlength=int(cell.max()) + 1)
+            score = score - FEW_OPTIONS * np.log(options.clip(1)[cell])
         return probability, score + self.noise * self.rng.gumbel(size=score.shape) if self.noise else score
 
     def _commit(self, branch: Branch, logits: Tensor) -> tuple[np.ndarray, np.ndarray] | None:

@@ -251,10 +251,11 @@ def tables(result: dict[str, Any]) -> list[Any]:
 def _limits_tables(limits: dict[str, Any]) -> list[Any]:
     columns = ("right", "refused", "unanswerable", "calibration")
     table = Table("task", "", *columns, box=None, header_style="bold")
-    for task, figures in [*limits["by_task"].items(), ("", limits)]:
+    names = {task: TASK_NAMES[int(task) - 1] for task in limits["by_task"]}
+    for task, figures in [*limits["by_task"].items(), ("all", limits), ("composed", limits["composed"])]:
         table.add_row(
-            task,
-            TASK_NAMES[int(task) - 1] if task else "all",
+            task if task in names else "",
+            names.get(task, task),
             f"{figures['answerable']['accuracy']:.1%}",
             f"{figures['answerable']['said_not_in_the_story']:.1%}",
             f"{figures['unanswerable']['accuracy']:.1%}",
