@@ -1,7 +1,7 @@
 """Small work beside two busy loops: torch's default threads against one thread.
 
-``python -m benchmarks.busy [--repeats 3]`` writes results/busy.json. It starts two processes that compute without end,
-then runs each workload with torch's default number of threads and with one, in turn. Every run is a process of its own.
+``python -m benchmarks.busy [--repeats 3]`` writes results/busy.json. It starts two processes that compute without end
+(``--loops 0`` where other jobs keep the machine busy), then runs each workload with torch's default number of threads and with one, in turn. Every run is a process of its own.
 The ratio of the medians is at most 1.5 if small work does not wait for threads.
 """
 
@@ -60,9 +60,10 @@ def run(work: str, threads: int | None) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--loops", type=int, default=2)
     options = parser.parse_args()
     rows: dict[str, Any] = {}
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.loops)]
     try:
         for name, work in WORKLOADS.items():
             taken: dict[str, list[list[float]]] = {"default": [], "one": []}
@@ -82,7 +83,7 @@ def main() -> None:
     finally:
         for loop in loops:
             loop.kill()
-    about = {"command": "python -m benchmarks.busy", "repeats": options.repeats, "busy_loops": 2}
+    about = {"command": "python -m benchmarks.busy", "repeats": options.repeats, "busy_loops": options.loops}
     about |= {"default_threads": torch.get_num_threads(), "processors": len(os.sched_getaffinity(0))}
     about |= {"load_before": round(os.getloadavg()[0], 1), "date": date.today().isoformat(), "machine": machine()}
     write_json(OUT, {"workloads": rows, **about})

@@ -132,6 +132,23 @@ def test_the_figures_of_open_problems_are_in_their_file(row: Row) -> None:
     assert agrees(row["CP-SAT, ms"], 1000 * found["cp_sat"]["seconds_per_instance"])
 
 
+def test_preferences_and_composed_stories_are_in_their_files() -> None:
+    rows = json.loads((ROOT / "results" / "constraints.json").read_text())["roster"]["rows"]["with preferences"]
+    (said,) = re.findall(r"Mean sum of preferences: ([^[]+)\. \[", (ROOT / "docs" / "constraints.md").read_text())
+    systems = ("trained", "untrained", "random_choices", "cp_sat")
+    assert all(map(agrees, numbers(said), [rows[system]["mean_preference"] for system in systems]))
+    limits = json.loads((ROOT / "results" / "babi_limits.json").read_text())["limits"]
+    page = {row["generated questions"]: row for row in of_table((ROOT / "docs" / "babi.md").read_text(), "right, %")}
+    for name, figures in (
+        ("answer in the story", limits["answerable"]),
+        ("answer not in the story", limits["unanswerable"]),
+        ("composed stories, answer in the story", limits["composed"]["answerable"]),
+        ("composed stories, answer not in it", limits["composed"]["unanswerable"]),
+    ):
+        assert agrees(page[name]["right, %"], 100 * figures["accuracy"])
+        assert numbers(page[name]["n"]) == [str(figures["n"])]
+
+
 def test_every_family_of_open_problems_is_in_the_docs() -> None:
     measured = json.loads((ROOT / "results" / "constraints.json").read_text())
     named = [f"{family}: {name}" for family, figures in measured.items() for name in figures["rows"]]

@@ -42,6 +42,13 @@ def test_the_shipped_network_answers_and_names_the_facts(call: Call) -> None:
         ("Mary went to the office. John took the milk.", "Where is the apple?", "not in the story"),
         ("The box is bigger than the chest.", "Is the suitcase bigger than the box?", "not in the story"),
         ("Mary went to the office. John ran to the garden.", "Where is John?", "garden"),
+        ("John gave the milk to Mary. Mary went to the garden.", "Where is the milk?", "garden"),
+        (
+            "Mary and John went to the park. Mary got the apple. Mary gave the apple to John. John went to the office.",
+            "Where is the apple?",
+            "office",
+        ),
+        ("John gave the milk to Mary.", "Where is the milk?", "not in the story"),
         ("Mary took the milk. Mary took the apple. Mary took the ball.", "How many objects is Mary carrying?", "three"),
         (
             "Yann took the milk. Yann took the apple. Yann put the milk down.",

@@ -80,7 +80,7 @@ class Options:
     max_steps: Steps = 128
     """Message-passing steps of one attempt; of a declared problem 1,024 if unset."""
     attempts: Annotated[int, Range(least=1, most=10_000)] | None = None
-    """Attempts per puzzle; all but the first add noise. Unset: 9 by each network, then up to 64 longer ones, at most
+    """Attempts per puzzle; all but the first add noise. Unset: 9 by each network, then up to 32 longer ones, at most
     some minutes; of a declared problem 8."""
     seed: Seed = 0
     """Seed of the noise."""
@@ -215,11 +215,12 @@ def solve_puzzles(network: "nn.Module", puzzles: list[np.ndarray], options: Opti
 
 
 def _say_longer(puzzles: int, number: int) -> None:
-    from rrn.tasks.sudoku.predict import LONGER_ATTEMPTS, LONGER_ROUNDS, LONGER_STEPS
+    from rrn.tasks.sudoku.predict import LONGER_ATTEMPTS, LONGER_STEPS
 
     print(
-        f"rrn: thinking longer about {plural(puzzles, 'puzzle')}: {LONGER_ATTEMPTS} attempts of {LONGER_STEPS} steps "
-        f"by {STRONGEST}, round {number} of {LONGER_ROUNDS}; --attempts K sets a limit",
+        f"rrn: thinking longer about {plural(puzzles, 'puzzle')}: {LONGER_ATTEMPTS} attempts of "
+        f"{LONGER_STEPS[number - 1]} steps by {STRONGEST}, round {number} of {len(LONGER_STEPS)}; "
+        "--attempts K sets a limit",
         file=sys.stderr,
         flush=True,
     )

@@ -3,8 +3,8 @@
 ACCURACY = {
     "sudoku": "Of 10,000 puzzles with 17 givens that it never saw, it solves 98.5 % in the first attempt and 99.8 % "
     "within 9 attempts.",
-    "babi": "Of 20,002 questions of the official bAbI files, it answers 99.97 % right; of 10,074 whose answer is not "
-    "in the story, it detects that for 99.98 %.",
+    "babi": "Of 20,002 questions of the official bAbI files, it answers 99.98 % right; of 10,074 whose answer is not "
+    "in the story, it detects that for 99.97 %.",
     "pretty-clevr": "Of 128,000 questions about scenes that it never saw, it answers 100.0 % right.",
     "ages": "Of 20,000 questions that it never saw, it answers 100.0 % right.",
 }

@@ -387,6 +387,23 @@ def test_the_fallback_thinks_longer_about_what_is_left(twenty: Puzzles) -> None:
     assert calls == [(1, 1)]
 
 
+def test_every_round_of_thinking_longer_searches_deeper(twenty: Puzzles) -> None:
+    """A puzzle that needs more steps than the attempts of the first two rounds have."""
+    puzzles, solutions = twenty[0][:1], twenty[1][:1]
+    calls: list[tuple[int, int]] = []
+    found = solve(
+        puzzles,
+        network=Oracle(puzzles, solutions, 9999),
+        fallback=lambda: Oracle(puzzles, solutions, 1500),
+        think_longer=lambda left, number: calls.append((left, number)),
+        max_steps=2,
+        attempts=2,
+    )
+    assert found.status == [Status.SOLVED]
+    assert found.steps.tolist() == [1500]
+    assert calls == [(1, 1), (1, 2), (1, 3)]
+
+
 def test_progress_counts_full_grids_and_puzzles_of_the_fallback_once(twenty: Puzzles) -> None:
     puzzles, solutions = twenty[0][:4].copy(), twenty[1][:4]
     puzzles[0] = solutions[0]

@@ -26,8 +26,9 @@ SLOTS = 32
 """Puzzles of 9 × 9 in the running batch; fewer of larger ones."""
 PART = 100
 """Puzzles that one thread takes at a time."""
-LONGER_STEPS, LONGER_ATTEMPTS, LONGER_ROUNDS = 512, 8, 8
-"""Steps of an attempt, attempts of a round, and rounds, when the fallback thinks longer."""
+LONGER_STEPS, LONGER_ATTEMPTS = (512, 1024, 2048, 4096), 8
+"""Steps of an attempt in each round, and attempts of a round, when the fallback thinks longer. All attempts of a round
+share the branches of one search, so longer rounds search deeper."""
 EXACT_GUESSES = 100_000
 """Guesses of the exact search that diagnoses what the first attempt did not solve."""
 
@@ -61,7 +62,7 @@ def solve(
         search: use best-first search if the network detects contradictions.
         weights: shipped weights, a folder or a hub id; or give a ``network``.
         fallback: makes a stronger network for puzzles that several attempts leave unsolved.
-        think_longer: the fallback then makes up to `LONGER_ROUNDS` rounds of longer attempts at what is still unsolved;
+        think_longer: the fallback then makes rounds of longer attempts (`LONGER_STEPS`) at what is still unsolved;
             called before each with the number of puzzles and of the round.
         record: record the probabilities of every digit in every cell at every step.
         seed: of the noise.
@@ -97,11 +98,11 @@ def solve(
 
     for by in stages:
         run(by, max_steps, attempts, seed)
-    for number in range(1, 1 + LONGER_ROUNDS) if think_longer is not None and stages.second else ():
+    for number, steps in enumerate(LONGER_STEPS if think_longer is not None and stages.second else (), start=1):
         stages.rows = stages.rows[[stages.status[row] == Status.UNSOLVED for row in stages.rows]]
         if len(stages.rows) and think_longer is not None:
             think_longer(len(stages.rows), number)
-            run(by, LONGER_STEPS, LONGER_ATTEMPTS, seed + number)
+            run(by, steps, LONGER_ATTEMPTS, seed + number)
     return stages.result()
 
 
