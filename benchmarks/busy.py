@@ -1,8 +1,9 @@
 """Small work beside two busy loops: torch's default threads against one thread.
 
 ``python -m benchmarks.busy [--repeats 3]`` writes results/busy.json. It starts two processes that compute without end
-(``--loops 0`` where other jobs keep the machine busy), then runs each workload with torch's default number of threads and with one, in turn. Every run is a process of its own.
-The ratio of the medians is at most 1.5 if small work does not wait for threads.
+(``--loops 0`` where other jobs keep the machine busy), then runs each workload with torch's default number of threads
+and with one, in turn. Every run is a process of its own. The ratio of the medians is at most 1.5 if small work does not
+wait for threads.
 """
 
 import argparse
