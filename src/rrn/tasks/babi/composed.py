@@ -167,7 +167,8 @@ def _ask(
         gifts = [event for event in events if event.kind == GIVE]
         giver, recipient = draw(random, people[:-1], 2)
         if gifts and random() < 0.8:
-            (giver,), thing, recipient = pick(random, gifts)[1:]
+            chosen = pick(random, gifts)
+            giver, thing, recipient = chosen.people[0], chosen.target, chosen.recipient
         names, wanted, text = pick(
             random,
             (
@@ -187,8 +188,8 @@ def _ask(
         7: ((person,), f"How many objects is {person} carrying?"),
         8: ((person,), f"What is {person} carrying?"),
     }
-    names, text = forms[task]
-    return Asked(task, names), text
+    named, text = forms[task]
+    return Asked(task, named), text
 
 
 def _sentences(events: list[Event], random: Callable[[], float]) -> tuple[list[str], set[int]]:
