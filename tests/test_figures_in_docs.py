@@ -132,6 +132,18 @@ def test_the_figures_of_open_problems_are_in_their_file(row: Row) -> None:
     assert agrees(row["CP-SAT, ms"], 1000 * found["cp_sat"]["seconds_per_instance"])
 
 
+def test_the_hardest_puzzles_are_solved_in_the_seconds_of_the_docs() -> None:
+    found = json.loads((ROOT / "results" / "sudoku_hardest.json").read_text())
+    named = [found["puzzles"].pop(name)["processor_seconds"] for name in ("AI Escargot", "Golden Nugget")]
+    others = [row["processor_seconds"] for row in found["puzzles"].values()]
+    assert (found["solved"], len(others)) == (12, 10)
+    page = (ROOT / "docs" / "sudoku.md").read_text()
+    (said,) = re.findall(
+        r"AI Escargot in (\d+) s, Golden Nugget in (\d+) s.*?guesses most in (\d+) to (\d+) s", page, re.S
+    )
+    assert all(map(agrees, said, [*named, min(others), max(others)]))
+
+
 def test_preferences_and_composed_stories_are_in_their_files() -> None:
     rows = json.loads((ROOT / "results" / "constraints.json").read_text())["roster"]["rows"]["with preferences"]
     (said,) = re.findall(r"Mean sum of preferences: ([^[]+)\. \[", (ROOT / "docs" / "constraints.md").read_text())
