@@ -166,15 +166,25 @@ def mazes(result: dict[str, Any]) -> str:
         trained, at = row["trained"], row["exact_at_step"]
         given = "start, goal, open neighbours" + (", directions" if trained["cycles"] else "")
         training = f"{trained['cells_of_training_mazes']} cells a side, one core, {trained['processor_minutes']} min"
-        figures = f"**{percent(row['exact_think'])}**", " / ".join(percent(value) for value in at.values())
+        figures = f"**{percent(row['exact_think'])}**", *(percent(value) for value in at.values())
         rest = percent(row["filling_dead_ends"]), f"{trained['parameters']:,}", given, training, f"{row['n']:,}"
         rows.append((f"**ours**, {name.replace('_', ' ')}", *figures, *rest))
+    steps = next(row["exact_at_step"] for row in result.values() if isinstance(row, dict))
     rows += [
-        (f"{name}, published", accuracy, "–", "100.0", parameters, "the whole grid", "GPUs, 30 cells a side", "–")
+        (
+            f"{name}, published",
+            accuracy,
+            *["–"] * len(steps),
+            "100.0",
+            parameters,
+            "the whole grid",
+            "GPUs, 30 cells a side",
+            "–",
+        )
         for name, accuracy, parameters in PUBLISHED_MAZES
     ]
-    steps = " / ".join(next(row["exact_at_step"] for row in result.values() if isinstance(row, dict)))
-    head = ("system", "% exact", f"% at {steps} steps", "dead ends filled, %", "parameters", "given", "training", "n")
+    at_steps = (f"% at {count} steps" for count in steps)
+    head = ("system", "% exact", *at_steps, "dead ends filled, %", "parameters", "given", "training", "n")
     return table(head, rows)
 
 
