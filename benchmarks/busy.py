@@ -3,7 +3,8 @@
 ``python -m benchmarks.busy [--repeats 3]`` writes results/busy.json. It starts two processes that compute without end
 (``--loops 0`` where other jobs keep the machine busy), then runs each workload with torch's default number of threads
 and with one, in turn. Every run is a process of its own. The ratio of the medians is at most 1.5 if small work does not
-wait for threads.
+wait for threads. Estimators choose one thread by themselves; the examples, when run as files, set it. A custom loop that
+does not set it is measured for comparison.
 """
 
 import argparse
@@ -31,7 +32,7 @@ graphs = [(rng.random((n, 4), np.float32), rng.integers(0, n, (2, 3 * n))) for n
 labels = rng.integers(0, 2, 500)
 work = lambda: RRNClassifier(epochs=2, random_state=0, progress=False).fit(graphs, labels)
 """,
-    "examples/graph_colouring.py, 20 updates": """
+    "custom training loop, threads not set (examples.graph_colouring.train, 20 updates)": """
 from examples.graph_colouring import train
 work = lambda: train(20)
 """,
