@@ -3,8 +3,8 @@
 ``python -m benchmarks.busy [--repeats 3]`` writes results/busy.json. It starts two processes that compute without end
 (``--loops 0`` where other jobs keep the machine busy), then runs each workload with torch's default number of threads
 and with one, in turn. Every run is a process of its own. The ratio of the medians is at most 1.5 if small work does not
-wait for threads. Estimators choose one thread by themselves; the examples, when run as files, set it. A custom loop that
-does not set it is measured for comparison.
+wait for threads. Estimators choose one thread by themselves; examples that are run set it. A custom loop that does not
+set it is measured for comparison.
 """
 
 import argparse
