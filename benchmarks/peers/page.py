@@ -175,7 +175,7 @@ def mazes(result: dict[str, Any]) -> str:
             f"{name}, published",
             accuracy,
             *["–"] * len(steps),
-            "100.0",
+            "–",
             parameters,
             "the whole grid",
             "GPUs, 30 cells a side",
