@@ -18,7 +18,6 @@ NOT_YET = {
     "sudoku-last-loss",
     "sudoku-learned-messages",
     "sudoku-learned-messages-last",
-    "sudoku-paper",
     "sudoku-paper-shallow",
     "visual-sudoku",
 }
