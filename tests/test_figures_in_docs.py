@@ -239,3 +239,16 @@ def test_the_readme_is_short() -> None:
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
 def test_a_page_is_short(page: Path) -> None:
     assert page.name == "LOG.md" or len(page.read_text().splitlines()) <= 180
+
+
+def test_a_version_of_the_changelog_has_at_most_ten_lines() -> None:
+    versions = re.split(r"^## .*$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]
+    assert versions
+    assert all(len(version.strip().splitlines()) <= 10 for version in versions)
+
+
+@pytest.mark.parametrize(
+    "card", sorted((ROOT / "src/rrn/weights").glob("*/README.md")), ids=lambda card: card.parent.name
+)
+def test_a_card_has_no_table(card: Path) -> None:
+    assert not re.findall(r"^\|", card.read_text(), re.MULTILINE)
