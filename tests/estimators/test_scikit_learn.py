@@ -24,8 +24,10 @@ class _OnTables:
     """Takes tables, as the checks hand them over, and names its arguments as scikit-learn does."""
 
     def _read(self, graphs: Any) -> list[Sample]:
-        rows = [(row[None], np.zeros((2, 0), int)) for row in np.asarray(graphs)]
-        return super()._read(rows)  # type: ignore[misc]
+        return super()._read(_rows(graphs))  # type: ignore[misc]
+
+    def _read_labelled(self, graphs: Any, labels: Any) -> tuple[list[Sample], list[np.ndarray]]:
+        return super()._read_labelled(_rows(graphs), labels)  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         return super().fit(X, y, sample_weight)  # type: ignore[misc]
@@ -37,6 +39,10 @@ class _OnTables:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.two_d_array = tags.no_validation = True
         return tags
+
+
+def _rows(table: Any) -> list[Any]:
+    return [(row[None], np.zeros((2, 0), int)) for row in np.asarray(table)]
 
 
 class TableClassifier(_OnTables, RRNClassifier):

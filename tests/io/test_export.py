@@ -117,7 +117,7 @@ def _solves_without_torch(step: Path, folder: Path) -> None:
 def test_scripts_are_as_short_as_they_say() -> None:
     lengths = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "examples").glob("*.py")}
     assert lengths.pop("sudoku_onnx.py") < 60
-    assert max(lengths.values()) < 120, lengths
+    assert max(lengths.values()) <= 120, lengths
 
 
 def test_export_of_an_own_network_by_command(call: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:

@@ -69,8 +69,8 @@ def composed_story(
 def what_follows(events: Sequence[Event], asked: Asked) -> str | None:
     """The answer that follows from the events; `NO_ANSWER` if none does, None if the events contradict each other.
 
-    People and things start at unknown places. Whoever takes a thing is where it lies, and whoever gets it from another
-    person is where that person is: such places are merged (union-find).
+    People and things start at unknown places. A person who takes a thing is where it lies; a person who gets it from
+    another is where the other is. Such places are merged (union-find).
     """
     same: dict[str, str] = {}
     at: dict[str, str] = {}
