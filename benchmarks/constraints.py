@@ -34,7 +34,7 @@ from rrn.io.files import write_json
 from rrn.tasks.evaluation import machine
 
 OUT = Path(__file__).parent.parent / "results" / "constraints.json"
-SEED, UNSEEN, ATTEMPTS = 0, 1_000_000, 8
+SEED, UNSEEN, ATTEMPTS = 0, 2_000_000, 8
 COUNT = 50
 """Instances of a row."""
 
