@@ -1,4 +1,4 @@
-"""Declared problems with many solutions: trained in minutes of one core, beside controls and CP-SAT.
+"""Declared problems, most of them with many solutions: trained in minutes of one core, beside controls and CP-SAT.
 
 python -m benchmarks.constraints                    # all rows: results/constraints.json
 python -m benchmarks.constraints maps roster        # some of them
@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from examples import queens as queens_example
+from examples.timetable import school
 from torch import Tensor
 
 from benchmarks import open_problems as problems
@@ -221,11 +223,33 @@ def latin(updates: int = 400, count: int = COUNT) -> dict[str, Any]:
     return {"training": training, "rows": measure(solver, rows)}
 
 
+def queens(updates: int = 1000, count: int = COUNT) -> dict[str, Any]:
+    def make(rng: np.random.Generator) -> Problem:
+        return queens_example.draw(int(rng.integers(8, 13)), rng, testing=False)
+
+    solver, training = train(queens_example.queens(8), make, updates=updates, slots=32, pool=2000)
+    sizes = (8, 10, 12)
+    rows = {
+        f"{n} × {n}": (draw(lambda rng, n=n: queens_example.draw(n, rng, testing=True), count), ATTEMPTS) for n in sizes
+    }
+    return {"training": training, "rows": measure(solver, rows)}
+
+
+def timetable(updates: int = 800, count: int = COUNT) -> dict[str, Any]:
+    example = school(4, 5, np.random.default_rng(SEED)).constraints
+    solver, training = train(example, lambda rng: school(4, 5, rng), updates=updates)
+    sizes = ((4, 5), (5, 6))
+    rows = {f"{c} classes, {s} slots": (draw(lambda rng, c=c, s=s: school(c, s, rng), count), ATTEMPTS) for c, s in sizes}
+    return {"training": training, "rows": measure(solver, rows)}
+
+
 FAMILIES: dict[str, Callable[..., dict[str, Any]]] = {
     "maps": maps,
     "roster": roster,
     "seating": seating,
     "latin": latin,
+    "queens": queens,
+    "timetable": timetable,
 }
 
 

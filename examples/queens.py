@@ -2,7 +2,8 @@
 
 One queen in every row and column, at most one on every diagonal. Queens of a random solution are placed one by one
 until no other solution is left; tested so, and with one or two more. A fifth of all solutions, with their mirror
-images and rotations, is reserved for testing. Many boards are hard, so attempts have much noise and many steps.
+images and rotations, is reserved for testing. What elimination and search do without
+training is in results/constraints.json.
 
     python examples/queens.py
 """
@@ -13,10 +14,8 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-import torch
 
 from rrn.constraints import Constraints, Problem, Solver
-from rrn.inference.candidates import make_network
 
 TEST_SHARE = 5
 """One in so many solutions is reserved for testing."""
@@ -64,8 +63,6 @@ def train(updates: int, sizes: tuple[int, ...] = (8, 9, 10, 11, 12), seed: int =
 
 def main(updates: int = 4000, count: int = 200) -> dict[str, dict[str, object]]:
     solver = train(updates)
-    torch.manual_seed(0)
-    untrained = Solver(make_network(len(solver.group_types)), solver.group_types)
     results: dict[str, dict[str, object]] = {}
     for size in (8, 10, 12):
         for more in (0, 1, 2):
@@ -78,12 +75,6 @@ def main(updates: int = 4000, count: int = 200) -> dict[str, dict[str, object]]:
                 "open": float(np.mean([problem.open.sum() for problem in problems])),
                 "solved_by_attempts": found.solved_by_attempts(),
             }
-            if not more:  # what noise and the check of every step reach without training
-                baseline = untrained.solve(problems[:50], max_steps=1024, noise=2.0)
-                results[f"size {size}, {more} more"]["untrained"] = {
-                    "n": 50,
-                    "solved_by_attempts": baseline.solved_by_attempts(),
-                }
     return results
 
 

@@ -140,9 +140,6 @@ def test_published_results_hold_what_the_guide_claims() -> None:
     for constraints in ("latin_squares", "queens", "timetable"):
         for kind in examples[constraints]["result"].values():
             assert kind["solved_by_attempts"][-1] >= 0.95
-    for size in (8, 10, 12):
-        board = examples["queens"]["result"][f"size {size}, 0 more"]
-        assert board["solved_by_attempts"][0] > board["untrained"]["solved_by_attempts"][0] + 0.5
     for square in examples["latin_squares"]["result"].values():
         assert square["sudoku_weights_untrained"]["solved_by_attempts"][-1] >= 0.95
     assert examples["digit_sudoku"]["result"]["0 extra givens"]["solved"] >= 0.95

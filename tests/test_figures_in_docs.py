@@ -166,6 +166,13 @@ def test_every_family_of_open_problems_is_in_the_docs() -> None:
     named = [f"{family}: {name}" for family, figures in measured.items() for name in figures["rows"]]
     assert [row["problems"] for row in OPEN_PROBLEMS] == named
     assert all(figures["training"]["processor_minutes"] <= 5 for figures in measured.values())
+    rows = [row for figures in measured.values() for row in figures["rows"].values()]
+    trained, untrained, at_random = (
+        sum(row[system]["choices_alone"] for row in rows) / len(rows)
+        for system in ("trained", "untrained", "random_choices")
+    )
+    assert trained > untrained + 0.15
+    assert untrained > at_random + 0.1
 
 
 BY_LENGTH = [

@@ -85,9 +85,10 @@ class _File:
         for field in ("given", "excluded"):
             if field in value:
                 self._names(value, (field,), known)
-        shared = [name for name in value.get("excluded", []) if name in value.get("given", [])]
-        if shared:
-            self.refuse(("excluded", value["excluded"].index(shared[0])), f"{shared[0]!r} is given as well")
+        given = set(value.get("given", []))
+        for number, name in enumerate(value.get("excluded", [])):
+            if name in given:
+                self.refuse(("excluded", number), f"{name!r} is given as well")
         preferences = self._preferences(value, known)
         try:
             constraints = Constraints(names, **types, k=bounds)
