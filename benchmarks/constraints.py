@@ -238,8 +238,10 @@ def queens(updates: int = 1000, count: int = COUNT) -> dict[str, Any]:
 def timetable(updates: int = 800, count: int = COUNT) -> dict[str, Any]:
     example = school(4, 5, np.random.default_rng(SEED)).constraints
     solver, training = train(example, lambda rng: school(4, 5, rng), updates=updates)
-    sizes = ((4, 5), (5, 6))
-    rows = {f"{c} classes, {s} slots": (draw(lambda rng, c=c, s=s: school(c, s, rng), count), ATTEMPTS) for c, s in sizes}
+    rows = {
+        f"{c} classes, {s} slots": (draw(lambda rng, c=c, s=s: school(c, s, rng), count), ATTEMPTS)
+        for c, s in ((4, 5), (5, 6))
+    }
     return {"training": training, "rows": measure(solver, rows)}
 
 

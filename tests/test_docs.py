@@ -99,7 +99,7 @@ def test_the_file_of_the_constraints_page_is_solved_as_typed(
     test_python_in_the_docs_runs(page, tmp_path, monkeypatch)
     ((_, problem),) = blocks(page, "json")
     (command,) = commands(page)
-    refusal = next(block for _, block in blocks(page, "") if block.startswith("problem.json: "))
+    (refusal,) = re.findall(r"`(problem\.json: [^`]+)`", page.read_text())
     file = tmp_path / shlex.split(command)[2]
     file.write_text(problem)
     capsys.readouterr()

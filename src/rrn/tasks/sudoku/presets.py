@@ -33,6 +33,42 @@ SHALLOW = PaperPreset(
     **_IN_SLOTS,
 )
 
+PAPER = replace(
+    SHALLOW,
+    name="sudoku-paper",
+    about="Sudoku as in the paper: one node per cell, 96 units, an LSTM. One ReLU layer and many givens at first, "
+    "then grown to three layers.",
+    layers=3,
+    slot_steps=(40, 64),
+    extra_givens_start=0,
+    batch_size=16,
+    minutes=55,
+    lr=1e-3,
+    validate_every=250,
+    few_givens_pool=10_000,
+    stages=(
+        {
+            "layers": 1,
+            "extra_givens_start": 45,
+            "easy_share": 0.25,
+            "stay": 0.7,
+            "slot_steps": (32, 64),
+            "batch_size": 32,
+            "lr": 2e-3,
+            "minutes": 240,
+            "validate_every": 1000,
+        },
+        {
+            "extra_givens_start": 30,
+            "easy_share": 0.3,
+            "stay": 0.85,
+            "slot_steps": (64, 96),
+            "lr": 6e-4,
+            "minutes": 45,
+        },
+    ),
+)
+
 _CANDIDATES = CandidatesPreset(
     name="sudoku",
     about="Sudoku on the candidate graph: all digits, rows and columns share weights, so it learns in minutes.",
@@ -122,41 +158,7 @@ PRESETS = (
         ),
     ),
     SHALLOW,
-    replace(
-        SHALLOW,
-        name="sudoku-paper",
-        about="Sudoku as in the paper: one node per cell, 96 units, an LSTM. One ReLU layer and many givens at first, "
-        "then grown to three layers.",
-        layers=3,
-        slot_steps=(40, 64),
-        extra_givens_start=0,
-        batch_size=16,
-        minutes=55,
-        lr=1e-3,
-        validate_every=250,
-        few_givens_pool=10_000,
-        stages=(
-            {
-                "layers": 1,
-                "extra_givens_start": 45,
-                "easy_share": 0.25,
-                "stay": 0.7,
-                "slot_steps": (32, 64),
-                "batch_size": 32,
-                "lr": 2e-3,
-                "minutes": 240,
-                "validate_every": 1000,
-            },
-            {
-                "extra_givens_start": 30,
-                "easy_share": 0.3,
-                "stay": 0.85,
-                "slot_steps": (64, 96),
-                "lr": 6e-4,
-                "minutes": 45,
-            },
-        ),
-    ),
+    PAPER,
     PaperPreset(
         name="sudoku-paper-original",
         about="The paper's network with the paper's hyperparameters: takes days on a GPU.",

@@ -1,4 +1,7 @@
-"""Training on visual Sudoku: puzzles whose givens are images, with a loss on the empty cells only."""
+"""Training on visual Sudoku: puzzles whose givens are images, without labels of images.
+
+The loss is on empty cells only. Later the network's own answers in given cells count too, where the grid is solved.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,17 +10,19 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.nn.losses import IGNORE
 from rrn.tasks.sudoku.experiment import SudokuExperiment
+from rrn.tasks.sudoku.grid import breaks_a_rule
 from rrn.tasks.visual_sudoku.data import Digits, read_digits
 from rrn.tasks.visual_sudoku.model import VisualSudoku, build
 from rrn.tasks.visual_sudoku.predict import digit_accuracy, last_answers
 from rrn.tasks.visual_sudoku.presets import VisualSudokuPreset
 from rrn.training.experiment import Batch, seeded
 
-VALIDATION = 64
+VALIDATION = 160
 VALIDATION_SEED = 7
 REASONER = "reasoner."
 
@@ -53,6 +58,20 @@ class VisualSudokuExperiment(SudokuExperiment):
         """Classes (n · 81,) of the empty cells; those of the images are ignored, unless --labels."""
         classes = self._classes(batch)
         return classes if self.preset.labels else classes.where(batch["puzzle"].flatten() == 0, IGNORE)
+
+    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        loss = super().loss(outputs, batch)
+        return loss + self._loss_of_own_answers(outputs[-1].detach(), batch) if self.preset.own_answers else loss
+
+    def _loss_of_own_answers(self, outputs: Tensor, batch: Batch) -> Tensor:
+        """Cross entropy of the image encoder with the answers in the given cells of solved grids that break no rule."""
+        answers, given = outputs[:, 1:].argmax(-1).view(-1, 81) + 1, batch["puzzle"] > 0
+        keeps_rules = torch.from_numpy(~breaks_a_rule(answers.cpu().numpy())).to(given.device)
+        solved = keeps_rules & (given | (answers == batch["solution"])).all(1)
+        labelled = given & solved[:, None]
+        if not labelled.any():
+            return outputs.new_zeros(())
+        return F.cross_entropy(self.built.encode(batch["cells"][labelled]), answers[labelled] - 1)
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         """The score uses no label of an image. ``digits`` is the share of validation images read right."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from rrn.tasks.sudoku.presets import SHALLOW
+from rrn.tasks.sudoku.presets import PAPER
 from rrn.tasks.sudoku.settings import PaperPreset
 from rrn.training.presets import Dropped, Width
 
@@ -30,6 +30,9 @@ class VisualSudokuPreset(PaperPreset):
     """Train the weights of the reasoner too, instead of the image encoder alone."""
     labels: bool = False
     """Also train on the digits of the given cells, as a comparison. By default no image has a label."""
+    own_answers: bool = False
+    """Also train the image encoder on what the network itself answers in given cells, wherever its whole grid breaks no
+    rule and its empty cells are right. No label of an image is used."""
 
 
 KINDS = (VisualSudokuPreset,)
@@ -46,20 +49,22 @@ _ENCODER_ALONE: dict[str, Any] = {
     "schedule": "constant",
     "validate_every": 100,
 }
+_OWN_ANSWERS: dict[str, Any] = {"train_reasoner": False, "own_answers": True, "minutes": 45}
+_BOTH: dict[str, Any] = {"own_answers": True, "extra_givens_start": 0, "lr": 1e-4, "minutes": 15}
 _SETTINGS: dict[str, Any] = {
-    **vars(SHALLOW),
+    **vars(PAPER),
     "name": "visual-sudoku",
     "about": "Sudoku from images of digits: an image encoder in front of the paper's network, trained without labels "
-    "of images. The encoder alone at first, then both.",
-    "start_from": Path(SHALLOW.name),
+    "of images. The encoder alone at first, then also on its own answers, then both networks.",
+    "start_from": Path(PAPER.name),
+    "few_givens_pool": 0,
     "slot_steps": (24, 40),
     "stay": 0.3,
     "extra_givens_start": 30,
     "easy_share": 0.3,
     "batch_size": 12,
     "minutes": 60,
-    "lr": 1e-3,
     "validate_every": 300,
-    "stages": (_ENCODER_ALONE, {}),
+    "stages": (_ENCODER_ALONE, _OWN_ANSWERS, _BOTH),
 }
 PRESETS = (VisualSudokuPreset(**_SETTINGS),)
