@@ -4,8 +4,9 @@ python -m benchmarks.peers mazes --data FILE.npz --json     # cells (n, rows, co
                                                             # path (n, rows, columns): true on the path
 
 A maze counts if every cell is right: after some numbers of steps, and with `RRN.think`, which stops when the marked
-cells are one path from start to goal. Maze-Unique has no cycles: filling dead ends solves all of it. Mazes of our own
-have cycles and one shortest path; ``filling_dead_ends`` is the share that filling dead ends solves.
+cells are one path from start to goal. A path of n moves needs 2 n + 2 steps. Maze-Unique has no cycles: filling dead
+ends solves all of it. Mazes of our own have cycles and one shortest path; ``filling_dead_ends`` is the share that
+filling dead ends solves.
 """
 
 import argparse
@@ -17,13 +18,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from examples.mazes import GOAL, MOVES, START, Problem, all_right, draw_problem, join
+from examples.mazes import GOAL, MOVES, PHASES, START, Problem, all_right, draw_problem, join
 
 from rrn import RRN, InputError
 from rrn.errors import as_input_error
 
-WEIGHTS = Path(__file__).parent / "weights"
-STEPS = (128, 256, 512)
+WEIGHTS = Path(__file__).parent / "weights" / "mazes"
+STEPS, MOST_STEPS = (128, 256, 512), 4096
 NODES = 20_000
 """Nodes per batch."""
 OWN = {"30x30": (14, (30, 150)), "60x60": (29, (60, 300))}
@@ -58,12 +59,6 @@ def is_path(cells: np.ndarray, marked: np.ndarray) -> bool:
     return bool(marked[ends].all() and (neighbours(marked) == np.where(ends, 1, 2))[marked].all())
 
 
-def has_cycles(cells: np.ndarray) -> bool:
-    """Whether a connected maze has as many pairs of adjacent open cells as open cells, or more."""
-    opened = cells > 0
-    return bool(neighbours(opened)[opened].sum() // 2 >= opened.sum())
-
-
 def fill_dead_ends(cells: np.ndarray) -> np.ndarray:
     """What is left of the open cells when all dead ends are filled."""
     left, ends = cells > 0, (cells == START) | (cells == GOAL)
@@ -79,7 +74,7 @@ def solved(network: RRN, problems: list[Problem]) -> dict[str, Any]:
     size = max(1, NODES // int((problems[0][0] > 0).sum()))
     for first in range(0, len(problems), size):
         some = problems[first : first + size]
-        inputs, batch, target = join(some, network)
+        inputs, batch, target = join(some)
         given, state, done = network.prepare(*inputs, batch=batch), None, 0
         for count in STEPS:
             outputs, state = network.run(given, steps=count - done, state=state)
@@ -89,11 +84,11 @@ def solved(network: RRN, problems: list[Problem]) -> dict[str, Any]:
         def accept(answer: torch.Tensor, number: int, some: list[Problem] = some) -> bool:
             cells = some[number][0]
             marked = np.zeros(cells.shape, dtype=bool)
-            marked[cells > 0] = answer.argmax(-1).bool().numpy()
+            marked[cells > 0] = (answer.argmax(-1) > PHASES).numpy()
             return is_path(cells, marked)
 
         started = time.perf_counter()
-        result = network.think(given, until=accept, max_steps=STEPS[-1])
+        result = network.think(given, until=accept, max_steps=MOST_STEPS)
         seconds += time.perf_counter() - started
         thought += int(all_right(result.answers, batch, target).sum())
         steps += list(result.steps)
@@ -114,19 +109,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Each file by the network for its kind of maze: with or without cycles."""
+    """The kept network on a file, or on Maze-Unique and on mazes with cycles."""
     path = arguments.data or (arguments.public and arguments.public / "mazes" / "maze_unique_test.npz")
     if path is None:
         raise InputError("expected --public FOLDER or --data FILE.npz")
     sets = {path.stem: read(path, arguments.limit)}
-    if arguments.data is None and (WEIGHTS / "mazes_cycles").exists():
+    if arguments.data is None:
         own = min(arguments.own, arguments.limit or arguments.own)
         sets |= {f"cycles {name}, seed 1": own_mazes(name, own) for name in OWN}
-    result = {}
-    for name, problems in sets.items():
-        folder = WEIGHTS / ("mazes_cycles" if any(has_cycles(cells) for cells, _ in problems) else "mazes")
-        if not folder.exists():
-            raise InputError(f"{folder.name}: no weights; python -m benchmarks.peers.training mazes trains them")
-        about = json.loads((folder / "about.json").read_text())
-        result[name] = solved(RRN.from_pretrained(folder), problems) | {"trained": about}
-    return result
+    network, about = RRN.from_pretrained(WEIGHTS), json.loads((WEIGHTS / "about.json").read_text())
+    return {name: solved(network, problems) | {"trained": about} for name, problems in sets.items()}

@@ -164,7 +164,7 @@ def mazes(result: dict[str, Any]) -> str:
         if not isinstance(row, dict):
             continue
         trained, at = row["trained"], row["exact_at_step"]
-        given = "start, goal, open neighbours" + (", directions" if trained["cycles"] else "")
+        given = "start, goal, open neighbours"
         training = f"{trained['cells_of_training_mazes']} cells a side, one core, {trained['processor_minutes']} min"
         figures = f"**{percent(row['exact_think'])}**", *(percent(value) for value in at.values())
         rest = percent(row["filling_dead_ends"]), f"{trained['parameters']:,}", given, training, f"{row['n']:,}"

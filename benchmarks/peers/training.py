@@ -1,7 +1,7 @@
 """Train the networks that `benchmarks.peers` measures: weights go to benchmarks/peers/weights.
 
 python -m benchmarks.peers.training algorithms --public FOLDER --algorithm bfs --model rrn --minutes 10
-python -m benchmarks.peers.training mazes [--cycles]
+python -m benchmarks.peers.training mazes
 python -m benchmarks.peers.training all --public FOLDER         # all that have no weights yet
 
 Minutes are processor minutes of one core. Training data: the train file of SALSA-CLRS (10,000 graphs of at most 16
@@ -10,7 +10,6 @@ nodes), the same for all models; mazes of our own making.
 
 import argparse
 import copy
-import json
 import random
 import time
 from collections.abc import Iterator
@@ -133,33 +132,28 @@ def train_algorithm(options: argparse.Namespace) -> None:
 
 
 def train_maze(options: argparse.Namespace) -> None:
-    """The network for mazes without cycles, or with ``--cycles`` the one for mazes with cycles."""
-    name, started = "mazes_cycles" if options.cycles else "mazes", time.process_time()
-    before = options.start_from and RRN.from_pretrained(options.start_from).train()
-    network = mazes.train(options.cycles, options.updates, options.rooms, options.seed, before)
-    network.save_pretrained(WEIGHTS / name)
+    """The network for mazes, with and without cycles."""
+    started = time.process_time()
+    network = mazes.train(options.updates, options.rooms, options.seed)
+    network.save_pretrained(WEIGHTS / "mazes")
     about: dict[str, Any] = {
-        "cycles": options.cycles,
         "parameters": sum(p.numel() for p in network.parameters()),
         "seed": options.seed,
         "updates": options.updates,
         "cells_of_training_mazes": 2 * options.rooms + 1,
+        "supervision": "at each step what breadth-first search knows by then",
         "processor_minutes": round((time.process_time() - started) / 60, 2),
         "machine": machine(),
         "date": date.today().isoformat(),
     }
-    if options.start_from:
-        about["start_from"] = json.loads((options.start_from / "about.json").read_text())
-        about["processor_minutes"] = round(about["processor_minutes"] + about["start_from"]["processor_minutes"], 2)
-    write_json(WEIGHTS / name / "about.json", about)
+    write_json(WEIGHTS / "mazes" / "about.json", about)
     print(about)
 
 
 def train_all(options: argparse.Namespace) -> None:
     """Every network of the comparison, one after another; those whose weights exist are skipped."""
-    for cycles in (False, True):
-        if not (WEIGHTS / ("mazes_cycles" if cycles else "mazes")).exists():
-            run(["mazes", *(["--cycles"] if cycles else [])])
+    if not (WEIGHTS / "mazes").exists():
+        run(["mazes"])
     seeds = [(algorithm, model, 0) for algorithm in ALGORITHMS for model in ("rrn", *KINDS)]
     for algorithm, model, seed in [*seeds, ("bfs", "rrn", 1), ("bfs", "rrn", 2)]:
         if not weights_of(algorithm, model, seed).exists():
@@ -183,11 +177,9 @@ def run(argv: list[str] | None) -> None:
     problems = parser.add_subparsers(required=True)
     maze = problems.add_parser("mazes")
     maze.set_defaults(train=train_maze)
-    maze.add_argument("--cycles", action="store_true", help="train on mazes with cycles too")
-    maze.add_argument("--updates", type=int, default=5000)
-    maze.add_argument("--rooms", type=int, default=6, help="rooms per side of the largest training mazes")
+    maze.add_argument("--updates", type=int, default=2000)
+    maze.add_argument("--rooms", type=int, default=5, help="rooms per side of the largest training mazes")
     maze.add_argument("--seed", type=int, default=0)
-    maze.add_argument("--start-from", type=Path, metavar="FOLDER", help="continue with these weights")
     algorithms = problems.add_parser("algorithms")
     algorithms.set_defaults(train=train_algorithm)
     algorithms.add_argument("--public", type=Path, required=True, help="folder with salsa/<algorithm>_train.npz")

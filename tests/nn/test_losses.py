@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rrn.errors import InputError
-from rrn.nn.losses import accuracy_by_step, every_step, last_step, squared_error, step_losses
+from rrn.nn.losses import IGNORE, accuracy_by_step, every_step, last_step, squared_error, step_losses
 
 OUTPUTS = torch.tensor([[[0.0, 0.0], [0.0, 0.0]], [[math.log(3.0), 0.0], [math.log(3.0), 0.0]]])  # 2 steps, 2 nodes
 TARGETS = torch.tensor([0, 1])
@@ -77,6 +77,18 @@ def test_weights_are_those_of_a_mean() -> None:
     assert last_step(OUTPUTS, TARGETS, weights=by_step).item() == pytest.approx(math.log(4))
     with pytest.raises(InputError, match=r"weights: expected shape \(2,\) or \(2, 2\), got \(3,\)"):
         step_losses(OUTPUTS, TARGETS, weights=torch.ones(3))
+
+
+def test_targets_may_differ_by_step() -> None:
+    outputs, targets = torch.randn(4, 5, 3), torch.randint(3, (4, 5))
+    targets[1, 2] = IGNORE
+    by_step = step_losses(outputs, targets)
+    each = torch.cat([step_losses(outputs[step : step + 1], targets[step]) for step in range(4)])
+    torch.testing.assert_close(by_step, each)
+    torch.testing.assert_close(last_step(outputs, targets), each[-1])
+    torch.testing.assert_close(every_step(outputs, targets), each.mean())
+    right = torch.cat([accuracy_by_step(outputs[step : step + 1], targets[step]) for step in range(4)])
+    torch.testing.assert_close(accuracy_by_step(outputs, targets), right)
 
 
 def test_squared_error_skips_nan() -> None:

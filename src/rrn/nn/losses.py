@@ -60,7 +60,8 @@ def step_losses(
 
     Args:
         outputs: (steps, n, width), logits or numbers; (steps, …, width) for edge outputs of a dense graph layout.
-        targets: classes (n,), the same at every step; for `squared_error` numbers (n, width), or (n,) if width is 1.
+        targets: classes (n,), the same at every step, or (steps, n), one for each step; for `squared_error` numbers
+            (n, width), or (n,) if width is 1.
         ignore_index: the class that marks an unknown target; for numbers it is NaN.
         weights: the weight of each target, (n,), or (steps, n) if it differs between steps.
         criterion: the loss of each target: `cross_entropy`, `squared_error` or a custom function.
@@ -68,7 +69,9 @@ def step_losses(
     shape = _check_targets(outputs, targets)
     steps, rows = outputs.shape[0], outputs.flatten(0, -2)
     counts = known(targets, ignore_index)
-    repeated = torch.where(counts, targets, 0).expand(steps, *targets.shape)
+    repeated = torch.where(counts, targets, 0)
+    if not _differ_by_step(outputs, targets):
+        repeated = repeated.expand(steps, *targets.shape)
     losses = criterion(rows, repeated.flatten(0, len(shape))).view(repeated.shape)
     share = counts.to(losses.dtype).expand_as(losses)
     if weights is not None:
@@ -90,6 +93,8 @@ def last_step(outputs: Tensor, targets: Tensor, *, weights: Tensor | None = None
     _check_targets(outputs, targets)
     if weights is not None and weights.dim() == outputs.dim() - 1:
         weights = weights[-1:]
+    if _differ_by_step(outputs, targets):
+        targets = targets[-1]
     return step_losses(outputs[-1:], targets, weights=weights, **options).mean()
 
 
@@ -109,7 +114,12 @@ def accuracy_by_step(outputs: Tensor, targets: Tensor, *, ignore_index: int = IG
     _check_targets(outputs, targets)
     counts = known(targets, ignore_index)
     right = (outputs.argmax(-1) == targets) & counts
-    return right.flatten(1).sum(1) / counts.sum()
+    return right.flatten(1).sum(1) / counts.expand_as(right).flatten(1).sum(1)
+
+
+def _differ_by_step(outputs: Tensor, targets: Tensor) -> bool:
+    """Whether there is a class for each step: (steps, n)."""
+    return not targets.is_floating_point() and targets.shape == outputs.shape[:-1]
 
 
 def _check_targets(outputs: Tensor, targets: Tensor) -> tuple[int, ...]:
@@ -123,7 +133,8 @@ def _check_targets(outputs: Tensor, targets: Tensor) -> tuple[int, ...]:
     if outputs.device != targets.device:
         raise InputError(f"targets: expected device {outputs.device}, as the outputs are, got {targets.device}")
     shape, found = tuple(outputs.shape[1:-1]), tuple(targets.shape)
-    if not shape or (found != shape and not (targets.is_floating_point() and found == tuple(outputs.shape[1:]))):
+    numbers = targets.is_floating_point() and found == tuple(outputs.shape[1:])
+    if not shape or not (found == shape or numbers or _differ_by_step(outputs, targets)):
         raise InputError(
             f"targets: expected shape {shape or tuple(outputs.shape[:1])} for outputs of shape (steps, n, classes) = "
             f"{tuple(outputs.shape)}, got {found}"

@@ -37,6 +37,28 @@ def test_with_labels_it_is_on_all_cells() -> None:
     assert (experiment.targets(experiment.sample(np.random.default_rng(0))) != IGNORE).all()
 
 
+def test_own_answers_count_where_the_whole_grid_is_right_by_the_rules() -> None:
+    """No label of an image is used: answers are compared with the empty cells, and with the rules."""
+    experiment = make(own_answers=True)
+    experiment.built.eval()
+    batch = experiment.sample(np.random.default_rng(0))
+    outputs = 9.0 * torch.nn.functional.one_hot(batch["solution"].flatten(), 10)[None].float()
+    other = dict(batch, solution=batch["solution"].where(batch["puzzle"] == 0, 1))
+    both = experiment.loss(outputs, batch)
+    assert both == experiment.loss(outputs, other)
+    given = batch["puzzle"] > 0
+    read = experiment.built.encode(batch["cells"][given])
+    expected = torch.nn.functional.cross_entropy(read, batch["puzzle"][given] - 1)
+    without = make().loss(outputs, batch)
+    torch.testing.assert_close(both - without, expected)
+    wrong = outputs.clone()
+    for puzzle in range(3):  # a given cell's answer that breaks a rule, in each of the puzzles
+        cell = 81 * puzzle + int(given[puzzle].nonzero()[0])
+        wrong[0, cell] = wrong[0, cell].roll(1).where(torch.arange(10) > 0, -9.0)
+        wrong[0, cell, 1] += 1.0
+    torch.testing.assert_close(experiment.loss(wrong, batch), make().loss(wrong, batch))
+
+
 def test_no_test_image_is_trained_on() -> None:
     experiment = make()
     train, test = (
@@ -46,8 +68,10 @@ def test_no_test_image_is_trained_on() -> None:
     assert not train & test
 
 
-def test_the_first_stage_trains_the_image_encoder_alone() -> None:
-    assert [stage.train_reasoner for stage in stage_presets(tasks.find_preset("visual-sudoku"))] == [False, True]
+def test_the_first_stages_train_the_image_encoder_alone() -> None:
+    stages = stage_presets(tasks.find_preset("visual-sudoku"))
+    assert [stage.train_reasoner for stage in stages] == [False, False, True]
+    assert [stage.own_answers for stage in stages] == [False, True, True]
 
 
 @pytest.mark.parametrize("trained", [False, True])
@@ -64,7 +88,7 @@ def test_only_what_is_trained_gets_gradients(trained: bool) -> None:
 def test_it_starts_from_weights_of_the_reasoner_or_of_the_whole() -> None:
     experiment = make()
     network = experiment.network()
-    reasoner = read_weights(find_weights("sudoku-paper-shallow"))
+    reasoner = read_weights(find_weights("sudoku-paper"))
     experiment.start_from(network, reasoner)
     torch.testing.assert_close(network.state_dict()["reasoner.digit.weight"], reasoner["digit.weight"])
     other = make().network()

@@ -39,13 +39,13 @@ KINDS = (VisualSudokuPreset,)
 
 _ENCODER_ALONE: dict[str, Any] = {
     "train_reasoner": False,
-    "segment": 4,
-    "slot_steps": (4, 32),
-    "stay": 0.1,
-    "extra_givens_start": 48,
+    "segment": 1,  # at the first step only do gradients show from nothing which digit would be right
+    "slot_steps": (1, 1),
+    "stay": 0.0,
+    "extra_givens_start": 50,
     "easy_share": 0.0,
     "batch_size": 8,
-    "updates": 500,
+    "updates": 600,
     "schedule": "constant",
     "validate_every": 100,
 }
