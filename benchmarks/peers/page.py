@@ -157,6 +157,9 @@ PUBLISHED_MAZES = (
 )
 
 
+ALGORITHM_NAMES = {"bfs": "BFS", "dijkstra": "Dijkstra", "mst_prim": "MST", "eccentricity": "eccentricity"}
+
+
 def mazes(result: dict[str, Any]) -> str:
     """Ours and published systems on mazes."""
     rows = []
@@ -189,21 +192,21 @@ def mazes(result: dict[str, Any]) -> str:
 
 
 def algorithms(result: dict[str, Any]) -> str:
-    """Accuracy by algorithm, network and size, a mean over the graph families."""
-    head, sizes = ["algorithm", "network", "parameters", "minutes of one core", "steps"], (16, 80, 160, 800, 1600)
-    rows = []
+    """Accuracy by network, algorithm and size, a mean over the graph families; rows are networks."""
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    columns = [f"{algorithm}, {size:,}" for algorithm in ALGORITHM_NAMES.values() for size in (160, 1600)]
     for algorithm, networks in result["algorithms"].items():
         for name, row in networks.items():
-            for given in ("given", "think"):
-                cells = []
-                for size in sizes:
-                    found = [split for key, split in row.get(given, {}).items() if key.endswith(f"_{size}")]
+            network = name.removeprefix(f"{algorithm}_").replace("_", ", seed ")
+            for steps in ("given", "think"):
+                for size in (160, 1600):
+                    found = [split for key, split in row.get(steps, {}).items() if key.endswith(f"_{size}")]
                     values = [split.get("node_accuracy", split.get("accuracy")) for split in found]
-                    cells.append(percent(sum(values) / len(values)) if values else "–")
-                if given in row:
-                    about = f"{row['parameters']:,}", f"{row['processor_minutes']:.1f}", given
-                    rows.append((algorithm, name.removeprefix(f"{algorithm}_"), *about, *cells))
-    return table([*head, *(f"{size} nodes, %" for size in sizes)], rows)
+                    if values:
+                        column = f"{ALGORITHM_NAMES[algorithm]}, {size:,}"
+                        cells.setdefault((network, steps), {})[column] = percent(sum(values) / len(values))
+    rows = [(*name, *(of_row.get(column, "–") for column in columns)) for name, of_row in sorted(cells.items())]
+    return table(["network", "steps", *columns], rows)
 
 
 def visual(result: dict[str, Any]) -> str:
