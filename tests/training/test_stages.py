@@ -113,6 +113,7 @@ def test_the_run_folder_holds_what_ships(whole_run: Path) -> None:
     ]  # fmt: skip
     card = (best / "README.md").read_text()
     assert "trained with seed 0 in 3 stages by\n`rrn train ages-paper " in card
+    assert f"{trained['minutes']:.1f} minutes on {trained['machine']}." in card
     lines = [json.loads(line) for line in (best / "metrics.jsonl").read_text().splitlines()]
     assert [(line["stage"], line["update"]) for line in lines] == [
         (1, 3), (1, 4), (2, 4), (2, 7), (2, 9), (3, 9), (3, 12)

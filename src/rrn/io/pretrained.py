@@ -265,6 +265,7 @@ def _card(preset: "Preset", parameters: int, trained: dict[str, Any], named: "Pr
         origin = f"trained with seed {first_seed(settings(preset))}{stages} by\n`{command}`."
     every = f"All validations: `{CURVES}`. " if curves else ""
     score = f"Validation score {trained['score']:.4g}. " if isinstance(trained.get("score"), float) else ""
+    spent = f" {trained['minutes']:.1f} minutes on {trained['machine']}." if "machine" in trained else ""
     return f"""---
 library_name: rrn
 tags: [recurrent-relational-network, {preset.task}]
@@ -274,7 +275,7 @@ license: mit
 
 {preset.about}
 
-A network of {parameters:,} parameters, {origin}
+A network of {parameters:,} parameters, {origin}{spent}
 
 {score}{every}Accuracy on test data: `rrn evaluate {preset.name} --weights FOLDER`;
 of the shipped weights, with n and intervals: `docs/results.md`.
