@@ -111,6 +111,22 @@ def test_the_file_of_the_constraints_page_is_solved_as_typed(
     assert " ".join(refusal.split()) in " ".join(capsys.readouterr().err.split())
 
 
+SHOWN = re.compile(r"^```console\n\$ (rrn [^\n]+)\n```\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TYPED = [(page, *match) for page in PAGES for match in SHOWN.findall(page.read_text())]
+
+
+@pytest.mark.parametrize(("page", "command", "shown"), TYPED, ids=[page.stem for page, *_ in TYPED])
+def test_a_command_prints_what_its_page_shows(
+    page: Path, command: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its lines in order, spaces aside; … stands for lines left out."""
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main(shlex.split(command)[1:]) == 0
+    printed = iter([" ".join(line.split()) for line in capsys.readouterr().out.splitlines()])
+    for line in shown.splitlines():
+        assert line.strip() == "…" or " ".join(line.split()) in printed, line
+
+
 def component_parity(nodes: int, generator: torch.Generator) -> tuple[tuple[Tensor, Tensor], list[str]]:
     """Whether the component of each node has an odd number of nodes: a problem that is not in the docs."""
     pairs = torch.randint(nodes, (2, nodes // 2 + 1), generator=generator)

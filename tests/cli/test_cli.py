@@ -54,6 +54,14 @@ def test_the_package_runs_as_a_module() -> None:
     assert done.stdout == f"rrn {rrn.__version__}\n"
 
 
+def test_a_warning_is_one_line_without_source_code() -> None:
+    script = (
+        "import sys, warnings; from rrn.cli import main; sys.argv[1:] = ['--version']; main(); warnings.warn('slow')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr == "rrn: slow\n"
+
+
 def test_the_installed_script_runs() -> None:
     script = Path(sys.executable).parent / "rrn"
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)

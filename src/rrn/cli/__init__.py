@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Any, TypeVar
@@ -52,6 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
     from rrn.errors import Failure, InputError, shorten
 
     _open_missing_streams()
+    if arguments is None:
+        warnings.formatwarning = lambda message, *_, **__: f"rrn: {message}\n"
     try:
         code = _command(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()

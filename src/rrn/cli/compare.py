@@ -46,7 +46,9 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"rrn compare: no task {task!r}; there are {', '.join(TASKS)}")
     options = parse(Options, rest, "rrn compare sudoku", "Measure the systems of the paper's table on Sudokus.")
     from rrn.tasks.sudoku.baselines import compare
+    from rrn.viewing.plots import check_figure
 
+    check_figure(options.figure)
     systems = compare.find_systems(options.systems)
     puzzles, solutions, source = compare.puzzles_to_compare_on(options.data, options.limit)
     keep_freed_memory()

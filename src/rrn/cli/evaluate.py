@@ -26,7 +26,9 @@ def main(arguments: list[str]) -> int:
     from rrn.inference.devices import find_device, place
     from rrn.io.pretrained import shipped
     from rrn.tasks.weights import from_pretrained, read_config
+    from rrn.viewing.plots import check_figure
 
+    check_figure(options.figure)
     source = options.weights or named.name
     if options.weights is None and named.name not in shipped():
         raise InputError(

@@ -168,12 +168,22 @@ def draw_counts(counts: Mapping[str, np.ndarray], path: Path, of: str, things: s
     save(figure, path)
 
 
-def save(figure: Any, path: str | Path) -> None:
-    """Write a figure; the ending of ``path`` is the format."""
-    path = Path(path)
+def check_figure(path: Path | None) -> None:
+    """Raise an error before long work if matplotlib is missing, or if it cannot write such a file."""
+    if path is not None:
+        _check_ending(subplots(figsize=(1, 1))[0], path)
+
+
+def _check_ending(figure: Any, path: Path) -> None:
     known = figure.canvas.get_supported_filetypes()
     if path.suffix.lstrip(".") not in known:
         raise InputError(f"{path}: expected a name that ends in one of {', '.join(sorted(known))}")
+
+
+def save(figure: Any, path: str | Path) -> None:
+    """Write a figure; the ending of ``path`` is the format."""
+    path = Path(path)
+    _check_ending(figure, path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.part{path.suffix}")
     figure.savefig(temporary, dpi=150, bbox_inches="tight")

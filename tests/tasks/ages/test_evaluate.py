@@ -1,3 +1,5 @@
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,22 @@ def test_table_and_figure(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"figure\.xyz: expected a name that ends in one of"):
         draw_result(result, tmp_path / "figure.xyz")
     assert [path.name for path in tmp_path.iterdir()] == ["deep"]
+
+
+@pytest.mark.parametrize("command", [["evaluate", "ages"], ["compare", "sudoku", "--systems", "parallel"]])
+def test_a_figure_that_cannot_be_drawn_is_refused_before_measuring(
+    command: list[str], call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(*_: object) -> None:
+        raise AssertionError("measured")
+
+    monkeypatch.setattr("rrn.tasks.ages.evaluate.evaluate", measure)
+    monkeypatch.setattr("rrn.tasks.sudoku.baselines.compare.measure", measure)
+    code, out, err = call(*command, "--figure", "figure.xyz")
+    assert (code, out) == (2, "")
+    assert "figure.xyz: expected a name that ends in one of" in err
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert "needs the extra 'figures'" in call(*command, "--figure", "figure.png")[2]
 
 
 def test_step_lists() -> None:
