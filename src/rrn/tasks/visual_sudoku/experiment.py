@@ -1,6 +1,6 @@
 """Training on visual Sudoku: puzzles whose givens are images, without labels of images.
 
-The loss is on empty cells only. Later the network's own answers in given cells count too, where the grid is solved.
+The loss is on empty cells; or on the network's own answers in given cells, of solved grids (--own-answers).
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from rrn.nn.losses import IGNORE
 from rrn.tasks.sudoku.experiment import SudokuExperiment
 from rrn.tasks.sudoku.grid import breaks_a_rule
-from rrn.tasks.visual_sudoku.data import Digits, read_digits
+from rrn.tasks.visual_sudoku.data import Digits, distorted, read_digits
 from rrn.tasks.visual_sudoku.model import VisualSudoku, build
 from rrn.tasks.visual_sudoku.predict import digit_accuracy, last_answers
 from rrn.tasks.visual_sudoku.presets import VisualSudokuPreset
@@ -25,6 +25,8 @@ from rrn.training.experiment import Batch, seeded
 VALIDATION = 160
 VALIDATION_SEED = 7
 REASONER = "reasoner."
+COPIES = 3
+"""With --own-answers: each image is trained on in so many distortions."""
 
 
 class VisualSudokuExperiment(SudokuExperiment):
@@ -51,7 +53,8 @@ class VisualSudokuExperiment(SudokuExperiment):
 
     def draw(self, count: int, rng: np.random.Generator) -> Batch:
         batch = super().draw(count, rng)
-        cells = self.training_digits.draw_cells(batch["puzzle"].numpy(), rng, distort=True)
+        distort = not self.preset.own_answers  # there its copies are, after they are read
+        cells = self.training_digits.draw_cells(batch["puzzle"].numpy(), rng, distort)
         return batch | {"cells": torch.from_numpy(cells)}
 
     def targets(self, batch: Batch) -> Tensor:
@@ -60,8 +63,9 @@ class VisualSudokuExperiment(SudokuExperiment):
         return classes if self.preset.labels else classes.where(batch["puzzle"].flatten() == 0, IGNORE)
 
     def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
-        loss = super().loss(outputs, batch)
-        return loss + self._loss_of_own_answers(outputs[-1].detach(), batch) if self.preset.own_answers else loss
+        return (
+            self._loss_of_own_answers(outputs[-1], batch) if self.preset.own_answers else super().loss(outputs, batch)
+        )
 
     def _loss_of_own_answers(self, outputs: Tensor, batch: Batch) -> Tensor:
         """Cross entropy of the image encoder with the answers in the given cells of solved grids that break no rule."""
@@ -70,8 +74,10 @@ class VisualSudokuExperiment(SudokuExperiment):
         solved = keeps_rules & (given | (answers == batch["solution"])).all(1)
         labelled = given & solved[:, None]
         if not labelled.any():
-            return outputs.new_zeros(())
-        return F.cross_entropy(self.built.encode(batch["cells"][labelled]), answers[labelled] - 1)
+            return 0 * self.built.encode(batch["cells"][:, 0]).sum()
+        images, rng = batch["cells"][labelled].repeat(COPIES, 1, 1), seeded(int(answers.sum()))
+        moved = torch.from_numpy(distorted(images.cpu().numpy(), rng)).to(images.device)
+        return F.cross_entropy(self.built.encode(moved), answers[labelled].repeat(COPIES) - 1)
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         """The score uses no label of an image. ``digits`` is the share of validation images read right."""

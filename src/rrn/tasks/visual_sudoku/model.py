@@ -40,9 +40,11 @@ class VisualSudoku(RecurrentNetwork):
         self.encoder = image_encoder(preset.filters, preset.encoder_dropout)
         self.reasoner = CellSudoku(preset)
         self.reasoner.requires_grad_(preset.train_reasoner)
+        self.own_answers = preset.own_answers
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
-        return self.reasoner(batch | {"puzzle": self.read(batch["cells"])}, steps=steps, state=state)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.own_answers):
+            return self.reasoner(batch | {"puzzle": self.read(batch["cells"])}, steps=steps, state=state)
 
     def read(self, cells: Tensor) -> Tensor:
         """Probabilities of "empty" and of the nine digits in every cell: (n, 81, 10)."""

@@ -31,8 +31,8 @@ class VisualSudokuPreset(PaperPreset):
     labels: bool = False
     """Also train on the digits of the given cells, as a comparison. By default no image has a label."""
     own_answers: bool = False
-    """Also train the image encoder on what the network itself answers in given cells, wherever its whole grid breaks no
-    rule and its empty cells are right. No label of an image is used."""
+    """Train the image encoder, instead of on empty cells, on what the network itself answers in given cells, wherever
+    its whole grid breaks no rule and its empty cells are right. No label of an image is used."""
 
 
 KINDS = (VisualSudokuPreset,)
@@ -49,13 +49,24 @@ _ENCODER_ALONE: dict[str, Any] = {
     "schedule": "constant",
     "validate_every": 100,
 }
-_OWN_ANSWERS: dict[str, Any] = {"train_reasoner": False, "own_answers": True, "minutes": 45}
-_BOTH: dict[str, Any] = {"own_answers": True, "extra_givens_start": 0, "lr": 1e-4, "minutes": 15}
+_OWN_ANSWERS: dict[str, Any] = {
+    "train_reasoner": False,
+    "own_answers": True,
+    "segment": 16,
+    "slot_steps": (32, 32),
+    "stay": 0.0,
+    "extra_givens": (6, 20),
+    "extra_givens_start": 12,
+    "extra_givens_decrement": 0.0,
+    "easy_share": 0.0,
+    "minutes": 30,
+}
+_BOTH: dict[str, Any] = {"extra_givens_start": 12, "lr": 1e-4, "minutes": 10, "validate_every": 150}
 _SETTINGS: dict[str, Any] = {
     **vars(PAPER),
     "name": "visual-sudoku",
     "about": "Sudoku from images of digits: an image encoder in front of the paper's network, trained without labels "
-    "of images. The encoder alone at first, then also on its own answers, then both networks.",
+    "of images. The encoder alone at first, then on its own answers, then both networks.",
     "start_from": Path(PAPER.name),
     "few_givens_pool": 0,
     "slot_steps": (24, 40),
