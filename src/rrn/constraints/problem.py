@@ -162,7 +162,7 @@ class Problem:
             if impossible(lower, upper, given[given != number]):
                 given = given[given != number]
         rules = [": ".join(self.constraints.describe(group)) for group in used.tolist()]
-        return rules + [f"{shorten(self.constraints.candidates[number])!r} is given" for number in given]
+        return rules + [f"{shorten(repr(self.constraints.candidates[number]))} is given" for number in given]
 
     def diagnose(self) -> tuple[Status, str]:
         """Whether the problem is impossible or ambiguous, by exact search; and a message."""
