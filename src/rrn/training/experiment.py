@@ -64,6 +64,8 @@ class Experiment(ABC, Generic[P]):
     """Steps without gradient before the first step of the batch; set before it is sampled."""
     named_preset: Preset | None = None
     """The preset of this name with its default settings, for the command in the model card."""
+    preparation: str = ""
+    """What takes long before the first update; shown when training starts."""
 
     def __init__(self, preset: P, whole: P | None = None) -> None:
         self.preset = preset

@@ -184,6 +184,7 @@ def make_loop(
     average.network.to(processes.device)
     forward, optimizer = processes.setup(network, experiment.optimizer(network))
     about = ": ".join(filter(None, [stage.title if stage.whole.stages else "", processes.description]))
+    about = "\n".join(filter(None, [about, experiment.preparation]))
     display = [] if quiet else [Display(stage.title, preset.batch_size, True, about)]
     return Loop(
         network=network,

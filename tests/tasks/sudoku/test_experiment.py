@@ -21,7 +21,8 @@ from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.tasks.weights import from_pretrained
 from rrn.training.checkpoints import load_checkpoint
 from rrn.training.experiment import RunningBatch, Shard, seeded
-from rrn.training.trainer import train
+from rrn.training.processes import Processes
+from rrn.training.trainer import make_loop, train
 
 TINY = CandidatesPreset(
     name="tiny",
@@ -172,6 +173,18 @@ def test_puzzles_with_few_givens_are_made_once_and_join_the_pool(tmp_path: Path)
     assert len(np.unique(grids)) <= 4
     assert givens[grids != grid].max() < 23
     assert 0.05 < (grids == grid).mean() < 0.6
+
+
+def test_training_says_that_puzzles_are_generated_before_the_first_update(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rrn.tasks.sudoku.experiment.COMPILED", True)
+    experiment = tiny(few_givens_pool=10_000, hard_pool=100)
+    loop = make_loop(experiment, tmp_path, Processes(), quiet=False)
+    loop.stop_signal = 2  # before the first update
+    loop.fit()
+    assert "before the first update, difficult puzzles are generated: about 120 s" in capsys.readouterr().err
+    assert not tiny(few_givens_pool=0).preparation
 
 
 def test_the_head_of_the_pool_and_its_symmetric_puzzles_are_not_drawn(tmp_path: Path) -> None:

@@ -52,6 +52,9 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
                 preset.extra_givens_start, preset.extra_givens[1], preset.extra_givens_decrement, SHARE_MEMORY
             )
         self.pool_files = _read_pools(preset.pool, preset.pool_skip, preset.pool_avoid)
+        if COMPILED and preset.few_givens_pool:
+            seconds = preset.few_givens_pool / 100 + preset.hard_pool / 5
+            self.preparation = f"before the first update, difficult puzzles are generated: about {seconds:.0f} s"
 
     @cached_property
     def pools(self) -> list[PuzzleSet]:
