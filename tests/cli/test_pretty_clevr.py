@@ -5,20 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rrn.cli import main
 from rrn.tasks.pretty_clevr import data
 
 Call = Callable[..., tuple[int, str, str]]
 TINY = ["--hidden", 16, "--message-width", 8, "--update-width", 16, "--batch-size", 8, "--scenes", 20]
 
 
-@pytest.fixture
-def weights(tmp_path: Path, call: Call) -> Path:
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of a tiny network after three updates: it knows nothing."""
-    folder = tmp_path / "run"
-    code, _, err = call(
-        "train", "pretty-clevr", *TINY, "--updates", 3, "--minutes", "None", "--folder", folder, "--quiet"
-    )
-    assert code == 0, err
+    folder = tmp_path_factory.mktemp("pretty-clevr") / "run"
+    flags = [*TINY, "--updates", 3, "--minutes", "None", "--folder", folder, "--quiet"]
+    assert main(["train", "pretty-clevr", *map(str, flags)]) == 0
     return folder / "best"
 
 
