@@ -58,6 +58,22 @@ def test_own_answers_count_where_the_whole_grid_is_right_by_the_rules() -> None:
     assert experiment.loss(outputs, batch) == 0
 
 
+def test_own_answers_are_distorted_differently_in_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[float] = []
+
+    def unchanged(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        drawn.append(rng.random())
+        return images
+
+    monkeypatch.setattr("rrn.tasks.visual_sudoku.experiment.distorted", unchanged)
+    experiment = make(own_answers=True)
+    for seed in (0, 1, 1):
+        batch = experiment.sample(np.random.default_rng(seed))
+        experiment.loss(torch.nn.functional.one_hot(batch["solution"].flatten(), 10)[None].float(), batch)
+    assert drawn[0] != drawn[1]
+    assert drawn[1] == drawn[2]
+
+
 def test_own_answers_need_no_gradient_of_the_reasoner() -> None:
     experiment = make(own_answers=True)
     outputs, _ = experiment.network()(experiment.sample(np.random.default_rng(0)), steps=2)

@@ -75,7 +75,8 @@ class VisualSudokuExperiment(SudokuExperiment):
         labelled = given & solved[:, None]
         if not labelled.any():
             return 0 * self.built.encode(batch["cells"][:, 0]).sum()
-        images, rng = batch["cells"][labelled].repeat(COPIES, 1, 1), seeded(int(answers.sum()))
+        images = batch["cells"][labelled].repeat(COPIES, 1, 1)
+        rng = seeded(self.preset.seed, int(images.sum()))  # of the images alone, so a resumed run draws the same
         moved = torch.from_numpy(distorted(images.cpu().numpy(), rng)).to(images.device)
         return F.cross_entropy(self.built.encode(moved), answers[labelled].repeat(COPIES) - 1)
 
