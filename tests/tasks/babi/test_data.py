@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rrn.errors import InputError
-from rrn.tasks.babi.data import EndlessQuestions, SentenceTable, encode, write_babi
+from rrn.tasks.babi.data import SHORTENED, EndlessQuestions, SentenceTable, encode, shorten, write_babi
 from rrn.tasks.babi.generator import STORY_MAKERS, generate_stories
 from rrn.tasks.babi.reader import read_babi
 from rrn.tasks.babi.stories import TASKS, Question, Story, cut, story_text
@@ -100,6 +100,28 @@ def test_samples_follow_the_weights_of_tasks() -> None:
     assert abs(counts[0] - 3000) < 6 * 28
     with pytest.raises(InputError, match="a weight above 0 for at least one task"):
         encoded.sample(rng, 10, task_weights={3: 1.0})
+
+
+def test_a_shortened_story_keeps_its_supporting_facts_in_order() -> None:
+    questions = EndlessQuestions(0, tasks=(1, *SHORTENED)).take(100)
+    whole = questions.batch(np.arange(len(questions)))
+    short = shorten(whole, questions.table, 0.5, np.random.default_rng(0))
+    assert torch.equal(short["answers"], whole["answers"])
+    assert torch.equal(short["words"], questions.table.words[short["sentences"]])
+    assert short["support"].shape[1] + 1 == short["sentences"].shape[1]
+    dropped = whole["fact_counts"] - short["fact_counts"]
+    assert (dropped[whole["tasks"] == 1] == 0).all()
+    assert 0.2 < (dropped[whole["tasks"] != 1] > 0).double().mean() < 0.5
+    for row in range(len(questions)):
+        before, after = (batch["sentences"][row, : batch["fact_counts"][row]].tolist() for batch in (whole, short))
+        rest = iter(before)
+        assert all(fact in rest for fact in after)
+        assert short["sentences"][row, -1] == whole["sentences"][row, -1]
+        supporting = [
+            [batch["sentences"][row, at].item() for at in batch["support"][row].nonzero()[:, 0]]
+            for batch in (whole, short)
+        ]
+        assert supporting[0] == supporting[1]
 
 
 def test_endless_questions_are_new_reproducible_and_keep_their_table() -> None:

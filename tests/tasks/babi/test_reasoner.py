@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from rrn.tasks.babi.data import SHORTENED
 from rrn.tasks.babi.generator import generate_stories
 from rrn.tasks.babi.reader import read_babi
 from rrn.tasks.babi.stories import TASKS, Question, Story, cut
@@ -347,3 +348,15 @@ def test_the_reasoner_depends_on_the_story(task: int) -> None:
         if task != 16 or set(re.findall(r"\w+", q.text)) & {fact.split()[0] for fact in other.facts}
     ]
     assert sum(pairs) < 0.85 * len(pairs)
+
+
+@pytest.mark.parametrize("task", SHORTENED)
+def test_the_answer_follows_without_facts_that_do_not_support_it(task: int) -> None:
+    for story, question in all_questions(cut(generate_stories(task, seed=5), 500)):
+        for keep in (0, 2, 3):  # none of the others, every second, every third
+            kept = [
+                fact
+                for index, fact in enumerate(story.facts[: question.facts])
+                if index in question.support or (keep and index % keep == 0)
+            ]
+            assert answer(task, kept, question.text) == question.answer, (kept, question)

@@ -35,6 +35,8 @@ MAX_FACTS = 20
 MIN_WIDTH = 12
 """Least number of words per sentence of the table; bAbI's longest sentence has 11."""
 NO_SENTENCE = 0
+SHORTENED = (2, 16, 18, 19)
+"""Tasks whose supporting facts alone imply the answer, among other facts, so that `shorten` may drop these."""
 
 OFFICIAL_COUNTS = {"train": 9000, "valid": 1000, "test": 1000}
 
@@ -198,6 +200,28 @@ class EncodedQuestions:
         """Sorted by task, then by number of facts."""
         facts = self.ends - self.starts
         return np.concatenate([rows[np.argsort(facts[rows], kind="stable")] for rows in self.rows_by_task.values()])
+
+
+def shorten(batch: Batch, table: SentenceTable, share: float, rng: np.random.Generator) -> Batch:
+    """Drop facts that do not support the answer, in a ``share`` of the questions of `SHORTENED` tasks.
+
+    Each of these facts is kept with a probability that is drawn for its question, from 0 to 1.
+    """
+    support, counts = batch["support"].numpy(), batch["fact_counts"].numpy()
+    exists = np.arange(support.shape[1]) < counts[:, None]
+    chosen = (rng.random(len(counts)) < share) & np.isin(batch["tasks"].numpy(), SHORTENED) & support.any(1)
+    kept = exists & ((support > 0) | ~chosen[:, None] | (rng.random(support.shape) < rng.random((len(counts), 1))))
+    counts = kept.sum(1)
+    order = torch.from_numpy(np.argsort(~kept, axis=1, kind="stable")[:, : counts.max(initial=1)])
+    absent = torch.arange(order.shape[1]) >= torch.from_numpy(counts)[:, None]
+    facts = batch["sentences"][:, :-1].gather(1, order).masked_fill(absent, NO_SENTENCE)
+    sentences = torch.cat([facts, batch["sentences"][:, -1:]], dim=1)
+    return batch | {
+        "sentences": sentences,
+        "words": table.words[sentences],
+        "fact_counts": torch.from_numpy(counts),
+        "support": batch["support"].gather(1, order).masked_fill(absent, 0),
+    }
 
 
 def encode(stories: Iterable[Story] | Mapping[int, Iterable[Story]], table: SentenceTable) -> EncodedQuestions:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from rrn.errors import InputError
 from rrn.nn.readouts import Outputs, answer_of
-from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode
+from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, SentenceTable, encode, shorten
 from rrn.tasks.babi.evaluate import wrong_by_step
 from rrn.tasks.babi.model import POINTERS, build
 from rrn.tasks.babi.presets import BabiPreset, RolesPreset
@@ -82,7 +82,8 @@ class BabiExperiment(Experiment[BabiPreset]):
                 self.pool = self._questions(preset, stream=2 + turn).take(self.pooled)  # 0 and 1: test, validation
         self.drawn += 1
         shortest = self.shortest if preset.curriculum_by_length else None
-        return self.pool.sample(rng, preset.batch_size, preset.max_facts, weights, shortest)
+        batch = self.pool.sample(rng, preset.batch_size, preset.max_facts, weights, shortest)
+        return shorten(batch, self.table, preset.shortened_share, rng) if preset.shortened_share else batch
 
     def _weights(self) -> dict[int, float]:
         """Share of each task in a batch."""
