@@ -74,6 +74,16 @@ def test_own_answers_are_distorted_differently_in_every_batch(monkeypatch: pytes
     assert drawn[1] == drawn[2]
 
 
+def test_with_labels_all_images_count_whatever_the_answers_are() -> None:
+    experiment = make(own_answers=True, labels=True)
+    experiment.built.eval()
+    batch = experiment.sample(np.random.default_rng(0))
+    wrong = torch.zeros(1, batch["solution"].numel(), 10)
+    right = torch.nn.functional.one_hot(batch["solution"].flatten(), 10)[None].float()
+    assert experiment.loss(wrong, batch) == experiment.loss(right, batch) > 0
+    assert make(own_answers=True).loss(wrong, batch) == 0
+
+
 def test_own_answers_need_no_gradient_of_the_reasoner() -> None:
     experiment = make(own_answers=True)
     outputs, _ = experiment.network()(experiment.sample(np.random.default_rng(0)), steps=2)

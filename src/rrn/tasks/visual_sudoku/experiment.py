@@ -22,11 +22,12 @@ from rrn.tasks.visual_sudoku.predict import digit_accuracy, last_answers
 from rrn.tasks.visual_sudoku.presets import VisualSudokuPreset
 from rrn.training.experiment import Batch, seeded
 
-VALIDATION = 160
+VALIDATION = 240
 VALIDATION_SEED = 7
 REASONER = "reasoner."
-COPIES = 3
-"""With --own-answers: each image is trained on in so many distortions."""
+SAMPLED = 512
+"""With --own-answers: images that an update draws from the labelled ones, each distorted. Their number is fixed as torch
+keeps memory for every number of images that it has seen."""
 
 
 class VisualSudokuExperiment(SudokuExperiment):
@@ -68,17 +69,23 @@ class VisualSudokuExperiment(SudokuExperiment):
         )
 
     def _loss_of_own_answers(self, outputs: Tensor, batch: Batch) -> Tensor:
-        """Cross entropy of the image encoder with the answers in the given cells of solved grids that break no rule."""
+        """Cross entropy of the image encoder with the answers in the given cells of solved grids that break no rule.
+
+        With --labels it is the cross entropy with the digits in all given cells.
+        """
         answers, given = outputs[:, 1:].argmax(-1).view(-1, 81) + 1, batch["puzzle"] > 0
+        if self.preset.labels:
+            answers = batch["solution"]
         keeps_rules = torch.from_numpy(~breaks_a_rule(answers.cpu().numpy())).to(given.device)
         solved = keeps_rules & (given | (answers == batch["solution"])).all(1)
         labelled = given & solved[:, None]
         if not labelled.any():
             return 0 * self.built.encode(batch["cells"][:, 0]).sum()
-        images = batch["cells"][labelled].repeat(COPIES, 1, 1)
+        images, digits = batch["cells"][labelled], answers[labelled] - 1
         rng = seeded(self.preset.seed, int(images.sum()))  # of the images alone, so a resumed run draws the same
-        moved = torch.from_numpy(distorted(images.cpu().numpy(), rng)).to(images.device)
-        return F.cross_entropy(self.built.encode(moved), answers[labelled].repeat(COPIES) - 1)
+        rows = torch.from_numpy(rng.integers(len(images), size=SAMPLED)).to(images.device)
+        moved = torch.from_numpy(distorted(images[rows].cpu().numpy(), rng)).to(images.device)
+        return F.cross_entropy(self.built.encode(moved), digits[rows])
 
     def validate(self, network: nn.Module) -> dict[str, float]:
         """The score uses no label of an image. ``digits`` is the share of validation images read right."""

@@ -22,9 +22,9 @@ class VisualSudokuPreset(PaperPreset):
     images is for validation and a tenth for testing. Unset: digits drawn from strokes."""
     digits_checksum: Annotated[str, tyro.conf.Suppress] = ""
     """Checksum of the images of --digits; training sets it. Evaluation then measures on the test part of that file."""
-    filters: Width = 16
+    filters: Width = 24
     """Filters of the image encoder's first convolution; the others have twice as many."""
-    encoder_dropout: Dropped = 0.2
+    encoder_dropout: Dropped = 0.3
     """Dropout before the last layer of the image encoder."""
     train_reasoner: bool = True
     """Train the weights of the reasoner too, instead of the image encoder alone."""
@@ -32,7 +32,7 @@ class VisualSudokuPreset(PaperPreset):
     """Also train on the digits of the given cells, as a comparison. By default no image has a label."""
     own_answers: bool = False
     """Train the image encoder, instead of on empty cells, on what the network itself answers in given cells, wherever
-    its whole grid breaks no rule and its empty cells are right. No label of an image is used."""
+    its whole grid breaks no rule and its empty cells are right. No label of an image is used, unless --labels."""
 
 
 KINDS = (VisualSudokuPreset,)
@@ -53,15 +53,15 @@ _OWN_ANSWERS: dict[str, Any] = {
     "train_reasoner": False,
     "own_answers": True,
     "segment": 16,
-    "slot_steps": (32, 32),
+    "slot_steps": (16, 16),
     "stay": 0.0,
-    "extra_givens": (6, 20),
+    "extra_givens": (8, 24),
     "extra_givens_start": 12,
     "extra_givens_decrement": 0.0,
     "easy_share": 0.0,
-    "minutes": 30,
+    "minutes": 35,
 }
-_BOTH: dict[str, Any] = {"extra_givens_start": 12, "lr": 1e-4, "minutes": 10, "validate_every": 150}
+_BOTH: dict[str, Any] = {"extra_givens_start": 12, "stay": 0.6, "lr": 5e-5, "minutes": 5, "validate_every": 60}
 _SETTINGS: dict[str, Any] = {
     **vars(PAPER),
     "name": "visual-sudoku",
