@@ -16,7 +16,7 @@ class DigitReaderPreset(Preset):
     network: Annotated[Literal["reader"], tyro.conf.Suppress] = "reader"
     steps: Annotated[Literal[1], tyro.conf.Suppress] = 1
     segment: Annotated[Literal[None], tyro.conf.Suppress] = None
-    filters: Width = 16
+    filters: Width = 24
     """Filters of the first convolution; the others have twice as many."""
     dropout: Dropped = 0.2
     """Dropout before the last layer."""
@@ -34,9 +34,9 @@ PRESETS = (
         about="Reads the digits of Sudokus in photos: a convolutional network, trained on rendered cells with printed "
         "and handwritten digits.",
         batch_size=162,
-        updates=3000,
+        updates=6000,
         lr=2e-3,
         ema=0.995,
-        validate_every=300,
+        validate_every=500,
     ),
 )
