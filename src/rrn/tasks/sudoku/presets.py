@@ -77,7 +77,7 @@ PAPER = replace(
             "stay": 0.85,
             "slot_steps": (32, 64),
             "lr": 4e-4,
-            "minutes": 15,
+            "minutes": 6,
         },
     ),
 )
