@@ -145,17 +145,22 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         return PuzzleSet(*(np.concatenate(grids) for grids in zip(*parts, strict=True)))
 
     def validate(self, network: nn.Module) -> dict[str, float]:
-        """With --stay, the score counts grids that are right *at* the last step, else those solved *within* all."""
+        """With --stay, the score counts grids that are right *at* half of the steps and *at* the last step, else those
+        solved *within* all."""
         steps = self.built.validation_steps or min(self.whole.steps, 64)
         puzzles, solutions = self.validation.puzzles, self.validation.solutions
         if self.whole.stay:
             parts = [slice(low, low + SLOTS) for low in range(0, len(puzzles), SLOTS)]
-            answers = np.concatenate([answers_by_step(network, puzzles[part], steps)[-1] for part in parts])
+            at = [max(steps // 2, 1) - 1, steps - 1]
+            answers = np.concatenate([answers_by_step(network, puzzles[part], steps)[at] for part in parts], axis=1)
         else:
-            answers = solve(puzzles, network=network, max_steps=steps, attempts=1).answers
+            answers = solve(puzzles, network=network, max_steps=steps, attempts=1).answers[None]
         cells = answers == solutions
-        figures = {"solved": float(cells.all(1).mean()), "cells": float(cells.mean())}
-        figures["score"] = figures["solved"] + 0.01 * figures["cells"]
+        solved = cells.all(-1).mean(1)
+        figures = {"solved": float(solved[-1]), "cells": float(cells[-1].mean())}
+        if self.whole.stay:
+            figures["solved_at_half"] = float(solved[0])
+        figures["score"] = float(solved.mean()) + 0.01 * figures["cells"]
         return figures | {"most_extra": self.curriculum.extra} if self.curriculum else figures
 
 
