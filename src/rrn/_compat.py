@@ -153,6 +153,8 @@ class TorchAPI(NamedTuple):
     """Move each tensor of a list towards its target by a share of the difference, in place."""
     openmp_parallel: Any
     """``GOMP_parallel`` of the OpenMP library that torch computes with on Linux, or None."""
+    after_backward: Callable[[Callable[[], None]], None] | None
+    """Called during a backward pass: torch calls the argument at its end, or drops it if the pass fails. Or None."""
 
 
 @cache
@@ -176,6 +178,7 @@ def torch_api() -> TorchAPI:
         getattr(autograd, "_top_saved_tensors_default_hooks", _unknown),
         getattr(torch, "_foreach_lerp_", _lerp_each),
         parallel,
+        getattr(getattr(torch.autograd.Variable, "_execution_engine", None), "queue_callback", None),
     )
 
 

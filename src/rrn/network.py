@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint as recompute_in_backward
 
 from rrn import engines
-from rrn.engines.plain import SMALL
+from rrn.engines.plain import SMALL, run_on_one_thread
 from rrn.errors import InputError, NotFiniteError, check_count, shorten
 from rrn.graphs import Aggregate, EdgeList, Graph, NeighbourTable, from_pyg
 from rrn.inference.attempts import NOISE, Callback, run_attempts
@@ -211,12 +211,7 @@ class RRN(Resettable):
         if checkpoint is None:
             if torch.compiler.is_compiling() or torch.get_num_threads() == 1 or given.x.numel() > SMALL:
                 return engine.run(self, given, state, steps)
-            threads = torch.get_num_threads()
-            torch.set_num_threads(1)  # as `threads_for`
-            try:
-                return engine.run(self, given, state, steps)
-            finally:
-                torch.set_num_threads(threads)
+            return run_on_one_thread(engine, self, given, state, steps, inputs=(x, edge_attr))
         parts = []
         for done in range(0, steps, checkpoint):
             some = min(checkpoint, steps - done)

@@ -5,6 +5,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from types import FrameType
+from typing import Literal
 
 import pytest
 import torch
@@ -233,6 +234,46 @@ def test_small_work_runs_on_one_thread(nodes: int, monkeypatch: pytest.MonkeyPat
     with pytest.raises(ZeroDivisionError), plain.threads_for(1):
         torch.ones(1).fill_(1 // (torch.get_num_threads() - 1))
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("nodes", [10, 20_000])
+@pytest.mark.parametrize("update", ["lstm", "gru"])
+def test_the_backward_pass_of_small_work_runs_on_one_thread(
+    update: Literal["lstm", "gru"], nodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    expected, seen = (1 if nodes == 10 else 2), []
+    network, before = RRN(3, 8, 2, update=update), torch.nn.Linear(3, 3)
+    edges = torch.stack([torch.arange(nodes), torch.arange(nodes).roll(1)])
+    features = before(torch.randn(nodes, 3))
+    before.weight.register_hook(lambda _: seen.append(("features", torch.get_num_threads())))
+    for parameter in (network.update.reader.mlp.linears[0].weight, network.encoder.linears[0].weight):  # type: ignore
+        parameter.register_hook(lambda _: seen.append(("network", torch.get_num_threads())))
+    outputs, state = network.run(features, edges, steps=2)
+    for results in (outputs, state.h):
+        seen.clear()
+        torch.autograd.grad(results.sum(), list(network.parameters()), retain_graph=True, allow_unused=True)
+        assert seen == [("network", expected)] * 2
+        assert torch.get_num_threads() == 2
+    seen.clear()
+    outputs.sum().backward()
+    assert seen == [("network", expected)] * 2 + [("features", 2)]
+    assert torch.get_num_threads() == 2
+
+
+def test_a_failed_backward_pass_leaves_the_threads_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    network, seen = RRN(3, 8, 2), []
+
+    def fail(_: torch.Tensor) -> None:
+        seen.append(torch.get_num_threads())
+        raise ZeroDivisionError
+
+    network.message.mlp.linears[0].weight.register_hook(fail)  # type: ignore[union-attr]
+    loss = network(torch.randn(4, 3), torch.tensor([[0, 1], [1, 2]]), steps=2).sum()
+    with pytest.raises(ZeroDivisionError):
+        loss.backward()
+    assert (seen, torch.get_num_threads()) == ([1], 2)
 
 
 def test_an_estimator_trains_small_graphs_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The interface of an engine, the plain engine, the choice between engines, and what the others share."""
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from rrn._compat import COMPILED, MODULE_HOOKS, torch_api
 from rrn.errors import InputError
 from rrn.nn.layers import MLP, Linear, Product
-from rrn.nn.readouts import Outputs, stack
+from rrn.nn.readouts import Outputs, answer_of, stack
 from rrn.nn.updates import State, _Reader
 
 if TYPE_CHECKING:
@@ -126,6 +127,61 @@ def threads_for(floats: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def run_on_one_thread(
+    engine: Engine, network: "RRN", given: "Prepared", state: State, steps: int, inputs: tuple[Any, ...]
+) -> tuple[Tensor | Outputs, State]:
+    """`Engine.run` on one thread, and its backward pass too, however that is called.
+
+    Torch has as many threads as before where the gradient reaches one of the ``inputs``, at the end of the backward
+    pass, and if it fails.
+    """
+    with threads_for(0):
+        outputs, state = engine.run(network, given, state, steps)
+    if _TORCH.after_backward is not None and torch.is_grad_enabled() and not _TORCH.needs_plain():
+        limit, extras = _BackwardLimit(_TORCH.after_backward), outputs.extras if isinstance(outputs, Outputs) else {}
+        results = answer_of(outputs), *extras.values(), *state.parts()
+        for tensors, hook in ((results, limit.begin), (inputs, limit.end)):
+            for tensor in tensors:
+                if type(tensor) is Tensor and tensor.is_cpu and tensor.grad_fn is not None:
+                    tensor.grad_fn.register_prehook(hook)
+    return outputs, state
+
+
+class _BackwardLimit:
+    """Hooks of a backward pass: torch computes on one thread from `begin` to `end`, or to the end of the pass."""
+
+    def __init__(self, after_backward: Callable[[Callable[[], None]], None]) -> None:
+        self.after_backward = after_backward
+        self.restore: Callable[[], Callable[[], None] | None] = lambda: None
+
+    def begin(self, _: Any = None) -> None:
+        threads = torch.get_num_threads()
+        if threads > 1:
+            torch.set_num_threads(1)
+            restore = _Restore(threads)
+            self.restore = weakref.WeakMethod(restore.now)
+            self.after_backward(restore.now)
+
+    def end(self, _: Any = None) -> None:
+        restore = self.restore()
+        if restore is not None:
+            restore()
+
+
+class _Restore:
+    """Sets torch's threads once: when called, or when a failed backward pass drops it."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+    def now(self) -> None:
+        if self.threads:
+            torch.set_num_threads(self.threads)
+            self.threads = 0
+
+    __del__ = now
 
 
 def is_unmodified(module: nn.Module, *types: type) -> bool:
