@@ -122,3 +122,13 @@ def test_a_graph_readout_on_several_graphs_needs_their_numbers(join: str) -> Non
     with pytest.raises(InputError, match="batch: expected the graph of each node, as there are 2 graphs"):
         network(x, graph, steps=1)
     assert network(x, graph, batch=torch.tensor([0, 0, 1, 1]), steps=1).shape == (1, 2, 2)
+
+
+@pytest.mark.parametrize("pool", [("sum",), ("sum", "mean", "max")])
+def test_all_steps_in_one_call_are_those_of_single_calls(pool: tuple[Aggregate, ...]) -> None:
+    readout = GraphReadout(4, 2, layers=1, pool=pool)
+    graph, batch = EdgeList(torch.tensor([[0, 3], [1, 4]]), 5), torch.tensor([0, 0, 1, 2, 2])
+    states = [torch.randn(5, 4) for _ in range(3)]
+    for given in (batch, None):
+        expected = torch.stack([readout(h, graph, given) for h in states])
+        torch.testing.assert_close(readout.read_steps(states, graph, given), expected)

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from rrn._compat import COMPILED, compiled
 from rrn.engines import threads
-from rrn.engines.plain import Engine, differentiable_gradients, is_unmodified
+from rrn.engines.plain import SMALL, Engine, differentiable_gradients, is_unmodified
 from rrn.graphs import CompleteGraphs, EdgeList, Graph, Groups, NeighbourTable, PackedGraphs
 from rrn.nn.messages import Layers, MLPMessage, hidden_sums
-from rrn.nn.readouts import Outputs, stack
+from rrn.nn.readouts import GraphReadout, Outputs, Readout, stack
 from rrn.nn.updates import LSTMUpdate, State, Update, lstm
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class MessageEngine(Engine):
             outputs, state = threads.run_graphs(graphs, self.steps, network, given, state, steps)
         else:
             outputs, state = self.steps(network, given, state, steps)
-        return stack(outputs), state
+        return (outputs if isinstance(outputs, Tensor) else stack(outputs)), state
 
     def steps(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Sequence[Any], State]:
         message, update, readout, graph = network.message, network.update, network.readout, given.graph
@@ -77,7 +77,8 @@ class MessageEngine(Engine):
             cell = _MultipliedOut(last, update, given.x, graph)  # type: ignore[arg-type]
         reads_h = type(update).readout_state is Update.readout_state
         arguments = (graph, given.batch, given.edge_attr) if readout.reads_edges else (graph, given.batch)
-        outputs = []
+        at_once = _can_read_at_once(readout, given.x)
+        outputs: Any = []
         for _ in range(steps):
             source, target = torch.addmm(bias, state.h, weight).split(message.hidden, dim=1)
             total = sums(source, target)
@@ -85,8 +86,9 @@ class MessageEngine(Engine):
                 state = update(state, given.x, message.last_layer(total, graph))
             else:
                 state = cell.step(state, total)
-            outputs.append(readout(state.h if reads_h else update.readout_state(state), *arguments))
-        return outputs, state
+            read = state.h if reads_h else update.readout_state(state)
+            outputs.append(read if at_once else readout(read, *arguments))
+        return (readout.read_steps(outputs, graph, given.batch) if at_once else outputs), state  # type: ignore[operator]
 
 
 class Edges(MessageEngine):
@@ -184,6 +186,13 @@ def _backward(
                     through = flow[j, k] if source[i, k] + target[j, k] > 0 else source.dtype.type(0)
                     to_source[i, k] += through
                     to_target[j, k] += through
+
+
+def _can_read_at_once(readout: Readout, x: Tensor) -> bool:
+    """Whether a graph readout reads all steps in one call: if it is not random, and copies of the states are small."""
+    if x.numel() > SMALL or not is_unmodified(readout, GraphReadout):
+        return False
+    return not (readout.training and readout.mlp.dropout.p)  # type: ignore[union-attr]
 
 
 def _can_multiply_out(update: Update, x: Tensor) -> bool:

@@ -100,6 +100,12 @@ class GraphReadout(Readout):
             return self.mlp(graph.sum_nodes(h, batch))
         return self.mlp(torch.cat([graph.pool_nodes(h, batch, how) for how in self.pool], dim=-1))
 
+    def read_steps(self, states: Sequence[Tensor], graph: Graph, batch: Tensor | None) -> Tensor:
+        """The outputs of several steps in one call: hidden states (nodes, hidden) each → (steps, graphs, outputs)."""
+        h = torch.cat(list(states), dim=1)  # pooling treats each column independently
+        pooled = [graph.pool_nodes(h, batch, how).unflatten(1, (len(states), -1)) for how in self.pool]
+        return self.mlp(torch.cat(pooled, dim=-1)).transpose(0, 1)
+
 
 class EdgeReadout(Readout):
     """o_ij = r(h_i, h_j, e_ij) for every edge i → j: (edges, outputs), or ``graph.edge_shape + (outputs,)`` in general.
