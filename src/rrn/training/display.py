@@ -18,7 +18,7 @@ class Display(Callback):
 
     def __init__(self, title: str, batch_size: int, lines: bool = False, description: str = "") -> None:
         self.batch_size, self.lines, self.description = batch_size, lines, description
-        self.validation, self.shown = "", -math.inf
+        self.validation, self.shown, self.reported = "", -math.inf, -math.inf
         self.console = Console(stderr=True)
         self.live = self.console.is_terminal
         self.progress = Progress(
@@ -38,8 +38,21 @@ class Display(Callback):
             self._print(f"resuming from update {loop.update} in {loop.folder}")
         self.progress.start()
 
+    def report(self, status: str) -> None:
+        """Show how far the preparation of the first update is."""
+        if self._is_due(self.reported):
+            self.reported = time.monotonic()
+            if self.live:
+                self.progress.update(self.bar, status=status)
+            else:
+                print(status, file=sys.stderr, flush=True)
+
+    def _is_due(self, before: float) -> bool:
+        """Whether the next line, or the next change of the bar, is due."""
+        return (self.live or self.lines) and time.monotonic() - before >= (0.2 if self.live else SECONDS_PER_LINE)
+
     def on_update(self, loop: Loop) -> None:
-        if time.monotonic() - self.shown < (0.2 if self.live else SECONDS_PER_LINE) or not (self.live or self.lines):
+        if not self._is_due(self.shown):
             return
         self.shown = time.monotonic()
         left = int(max(loop.seconds_left, 0))

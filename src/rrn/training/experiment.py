@@ -66,6 +66,8 @@ class Experiment(ABC, Generic[P]):
     """The preset of this name with its default settings, for the command in the model card."""
     preparation: str = ""
     """What takes long before the first update; shown when training starts."""
+    report: Callable[[str], None] = staticmethod(lambda text: None)
+    """Shows how far that is."""
 
     def __init__(self, preset: P, whole: P | None = None) -> None:
         self.preset = preset

@@ -186,6 +186,8 @@ def make_loop(
     about = ": ".join(filter(None, [stage.title if stage.whole.stages else "", processes.description]))
     about = "\n".join(filter(None, [about, experiment.preparation]))
     display = [] if quiet else [Display(stage.title, preset.batch_size, True, about)]
+    if display and processes.is_leader:
+        experiment.report = display[0].report
     return Loop(
         network=network,
         objective=ExperimentObjective(experiment, forward, processes),

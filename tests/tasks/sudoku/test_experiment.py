@@ -187,6 +187,19 @@ def test_training_says_that_puzzles_are_generated_before_the_first_update(
     assert not tiny(few_givens_pool=0).preparation
 
 
+def test_training_says_how_many_puzzles_are_generated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rrn.tasks.sudoku.experiment.COMPILED", True)
+    monkeypatch.setattr("rrn.tasks.sudoku.experiment.LEAST_GUESSES", 1)
+    seen: list[str] = []
+    monkeypatch.setattr("rrn.training.display.Display.report", lambda self, text: seen.append(text))
+    experiment = tiny(few_givens_pool=10, hard_pool=1)
+    make_loop(experiment, tmp_path, Processes(), quiet=False)
+    assert not seen
+    experiment.draw(1, seeded(0))
+    assert seen[0] == "generated 8 of 11 difficult puzzles"
+    assert seen[-1] == "generated 11 of 11 difficult puzzles"
+
+
 def test_the_head_of_the_pool_and_its_symmetric_puzzles_are_not_drawn(tmp_path: Path) -> None:
     puzzles, solutions = generate(3, np.random.default_rng(78))
     turned = random_symmetry(puzzles, solutions, np.random.default_rng(79))

@@ -65,9 +65,19 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
             missing = needs_extra("--few-givens-pool: generating puzzles with few givens", "fast")
             warnings.warn(f"{missing}; training continues without them", stacklevel=1)
             return self.pool_files
-        rng, hard = seeded(self.preset.seed, FEW_GIVENS_SEED), self.preset.hard_pool
-        pools = [*self.pool_files, PuzzleSet(*generate_few_givens(self.preset.few_givens_pool, rng))]
-        return [*pools, PuzzleSet(*generate_hard(hard, rng, LEAST_GUESSES)[:2])] if hard else pools
+        rng = seeded(self.preset.seed, FEW_GIVENS_SEED)
+        few_givens, hard = self.preset.few_givens_pool, self.preset.hard_pool
+
+        def progress(made: int) -> None:
+            self.report(f"generated {made:,} of {few_givens + hard:,} difficult puzzles")
+
+        pools = [*self.pool_files, PuzzleSet(*generate_few_givens(few_givens, rng, progress))]
+        if not hard:
+            return pools
+        puzzles, solutions, _ = generate_hard(
+            hard, rng, LEAST_GUESSES, progress=lambda made: progress(few_givens + made)
+        )
+        return [*pools, PuzzleSet(puzzles, solutions)]
 
     @cached_property
     def built(self) -> PuzzleNetwork:

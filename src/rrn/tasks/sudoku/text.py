@@ -309,7 +309,7 @@ class _Grid:
     def _grid(self, rows: list[_Row], width: int) -> Entry:
         uneven = next((number for number, row in enumerate(rows, 1) if len(row.cells) != width), None)
         if uneven is not None:
-            wrong = f"row {uneven} of the grid has {len(rows[uneven - 1].cells)} cells, not {width}"
+            wrong = f"row {uneven} of the grid has {plural(len(rows[uneven - 1].cells), 'cell')}, not {width}"
         elif len(rows) != width:
             wrong = f"a grid of {plural(len(rows), 'row')}, not {width}"
         else:

@@ -4,6 +4,7 @@
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -74,12 +75,17 @@ def generate(
 
 
 def generate_hard(
-    count: int, rng: np.random.Generator, least_guesses: int = 20, avoid: np.ndarray | None = None
+    count: int,
+    rng: np.random.Generator,
+    least_guesses: int = 20,
+    avoid: np.ndarray | None = None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Minimal puzzles that need at least ``least_guesses`` (`count_guesses`), and mostly far more.
 
     Returns puzzles and solutions, uint8 (count, 81) each, and their guesses (count,). `walks.walk_to_hard`
     finds them. No two solutions are related by a symmetry, and none to a solution with a fingerprint in ``avoid``.
+    ``progress`` is called with the number of puzzles made so far.
 
     Without numba this takes hundreds of times as long and gives the same bytes.
     """
@@ -98,19 +104,23 @@ def generate_hard(
                 hard[number], solved[number], needed[number] = puzzles[row], solutions[row], guesses
                 taken.add(grid)
                 number += 1
+        progress(number)
     return hard, solved, needed
 
 
-def generate_few_givens(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def generate_few_givens(
+    count: int, rng: np.random.Generator, progress: Callable[[int], None] = lambda _: None
+) -> tuple[np.ndarray, np.ndarray]:
     """Minimal puzzles with few givens, some 20 where `generate` leaves 24, and their solutions, uint8 (count, 81) each.
 
     `walks.walk_to_few_givens` finds them; the eight puzzles of one walk are related. About a hundred per second and
-    core; without numba hundreds of times slower, with the same bytes.
+    core; without numba hundreds of times slower, with the same bytes. ``progress`` is called with the number so far.
     """
     number = -(-count // SAVED_PER_WALK)
     puzzles, solutions = np.zeros((2, number, SAVED_PER_WALK, 81), dtype=np.uint8)
     for walk, seed in enumerate(rng.integers(1, 1 << 32, size=(number, 4), dtype=np.int64)):
         walks.walk_to_few_givens(seed, puzzles[walk], solutions[walk])
+        progress(min(count, (walk + 1) * SAVED_PER_WALK))
     order = rng.permutation(number * SAVED_PER_WALK)[:count]
     return random_symmetry(puzzles.reshape(-1, 81)[order], solutions.reshape(-1, 81)[order], rng)
 
