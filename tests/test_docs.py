@@ -180,6 +180,14 @@ def test_commands_in_the_docs_exist(page: Path) -> None:
             assert (ROOT / first).is_file(), command
 
 
+def test_every_public_data_set_has_a_link_and_a_file() -> None:
+    rows = [line.split("|")[1:-1] for line in (ROOT / "docs" / "data.md").read_text().splitlines() if "](http" in line]
+    named = [row[0].strip() for row in rows]
+    for name in ("17 givens", "Sudoku-Extreme", "hardest known", "bAbI", "MNIST", "Maze-Unique", "SALSA-CLRS"):
+        assert any(name in each for each in named), name
+    assert all(len(row) == 4 and row[2].strip() for row in rows)
+
+
 def test_the_guide_says_how_to_use_tensorboard() -> None:
     guide = (ROOT / "docs" / "training.md").read_text()
     assert "rrn train ages --tensorboard" in commands(ROOT / "docs" / "training.md")

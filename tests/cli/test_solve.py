@@ -15,6 +15,7 @@ import pytest
 
 from rrn.cli import solve as solve_command
 from rrn.cli.puzzles import decided_cells
+from rrn.tasks.sudoku import predict
 from rrn.tasks.sudoku.exact import generate, solve_exactly
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.files import read_puzzles
@@ -353,6 +354,25 @@ def test_no_example_is_a_puzzle_of_the_pool() -> None:
     known = gzip.decompress(pool.read_bytes()).decode().replace("0", ".")
     assert len(known) > 100 * 81
     assert not [puzzle for puzzle in EXAMPLES if puzzle in known]
+
+
+def test_a_puzzle_that_stays_unsolved_gets_longer_attempts_and_a_line_says_so(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The usual attempts of both networks are cut to one step, so only a longer one can solve the puzzle."""
+    run = predict.run_attempts
+    monkeypatch.setattr(
+        predict, "run_attempts", lambda *a, max_steps, **k: run(*a, max_steps=1 if max_steps == 128 else max_steps, **k)
+    )
+    code, out, err = call("solve", EXAMPLES[0])
+    assert code == 0, out
+    assert err == (
+        "rrn: thinking longer about 1 puzzle: 8 attempts of 512 steps by sudoku-hard, round 1 of 4; "
+        "--attempts K sets a limit\n"
+    )
+    code, out, err = call("solve", EXAMPLES[0], "--attempts", 2)
+    assert (code, err) == (1, "")
+    assert "to try harder: rrn solve " in out
 
 
 def test_giving_up_names_what_to_try(call: Call) -> None:
