@@ -10,6 +10,7 @@ from functools import cache
 from itertools import product
 
 import numpy as np
+import torch
 
 from rrn.constraints import Constraints, Problem, Solver
 from rrn.tasks.sudoku.declared import solver as sudoku_solver
@@ -65,4 +66,5 @@ def main(updates: int = 700, count: int = 200) -> dict[str, dict[str, object]]:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # the problems are small, and other programs may use the cores
     print(main())

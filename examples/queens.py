@@ -14,6 +14,7 @@ from functools import cache
 from itertools import product
 
 import numpy as np
+import torch
 
 from rrn.constraints import Constraints, Problem, Solver
 
@@ -79,4 +80,5 @@ def main(updates: int = 4000, count: int = 200) -> dict[str, dict[str, object]]:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # the problems are small, and other programs may use the cores
     print(main())

@@ -8,6 +8,7 @@ class has a lesson, so all rooms are always in use. Some lessons are fixed: as f
 """
 
 import numpy as np
+import torch
 
 from rrn.constraints import Constraints, Problem, Solver
 
@@ -70,4 +71,5 @@ def main(updates: int = 800, count: int = 200) -> dict[str, dict[str, object]]:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # the problems are small, and other programs may use the cores
     print(main())

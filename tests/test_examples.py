@@ -28,6 +28,13 @@ def test_more_steps_answer_longer_paths(tmp_path: Path) -> None:
     assert "step 6" in (tmp_path / "thinking.svg").read_text()
 
 
+def test_every_example_that_trains_uses_one_thread_when_it_is_run() -> None:
+    for path in (Path(__file__).parent.parent / "examples").glob("*.py"):
+        text, _, block = path.read_text().partition('if __name__ == "__main__":')
+        trains = ".backward()" in text or ".fit(" in text
+        assert not block or not trains or "torch.set_num_threads(1)" in block + text, path.name
+
+
 def test_distances_by_hand() -> None:
     x = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     path = torch.tensor([[0, 1, 2, 2], [1, 2, 3, 4]])
