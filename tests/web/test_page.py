@@ -445,6 +445,20 @@ def test_babi(visit: Any, weights: dict[str, Any], client: Any) -> None:
     until(page, "!document.querySelector('#panel-babi textarea').value.startsWith('Mary went to the kitchen.')")
 
 
+OUTSIDE = """() => [...document.querySelectorAll(".facts li")].filter((row) => {
+    const share = row.querySelector(".share-of")?.getBoundingClientRect();
+    const around = row.getBoundingClientRect();
+    return share && (share.top < around.top - 1 || share.bottom > around.bottom + 1);
+}).length"""
+
+
+def test_the_importance_of_a_fact_stays_in_its_row_on_a_phone(visit: Any) -> None:
+    page = visit(viewport={"width": 390, "height": 844}).open("#babi")
+    page.wait_for_selector(".facts li.important .share-of")
+    assert page.locator(".facts li.important .share-of").count() >= 2
+    assert page.evaluate(OUTSIDE) == 0
+
+
 def test_a_shared_link_opens_the_same_puzzle(visit: Any, easy: str) -> None:
     first = visit(permissions=["clipboard-read", "clipboard-write"])
     page = first.open()
