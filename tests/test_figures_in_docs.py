@@ -144,6 +144,39 @@ def test_the_hardest_puzzles_are_solved_in_the_seconds_of_the_docs() -> None:
     assert all(map(agrees, said, [*named, min(others), max(others)]))
 
 
+ESTIMATORS = (ROOT / "docs" / "estimators.md").read_text()
+OURS = "`RRNClassifier`, `RRNRegressor`"
+
+
+def test_estimators_out_of_the_box_are_those_of_their_file() -> None:
+    found = json.loads((ROOT / "results" / "out_of_the_box.json").read_text())
+    names = {"parity": "parity of", "diameter": "diameter", "components": "connected", "triangles": "triangles"}
+    rows = of_table(ESTIMATORS, "GatedGraphConv")
+    assert set(found["tasks"]) == set(names)
+    for task, start in names.items():
+        (row,) = [row for row in rows if row["task"].startswith(start)]
+        for system, column in (("rrn", OURS), ("GIN", "GIN"), ("GatedGraphConv", "GatedGraphConv")):
+            figures = found["tasks"][task][system]
+            assert 0.9 <= figures["processor_minutes"] <= 1.1
+            score = 100 * figures["accuracy"] if task == "parity" else figures["r2"]
+            assert agrees(row[column].strip("*"), score), (task, system)
+        best = max(float(row[column].strip("*")) for column in (OURS, "GIN", "GatedGraphConv"))
+        for column in (OURS, "GIN", "GatedGraphConv"):
+            assert row[column].startswith("**") == (float(row[column].strip("*")) == best), "the best is bold"
+    for key in ("parameters", "updates"):
+        (row,) = [row for row in rows if row["task"].startswith(key)]
+        for system, column in (("rrn", OURS), ("GIN", "GIN"), ("GatedGraphConv", "GatedGraphConv")):
+            assert numbers(row[column]) == [str(found["tasks"]["parity"][system][key])]
+
+
+def test_small_work_does_not_wait_for_threads() -> None:
+    found = json.loads((ROOT / "results" / "busy.json").read_text())
+    assert (found["busy_loops"], found["default_threads"], found["processors"]) == (2, 2, 2)
+    ratios = [row["ratio"] for row in found["workloads"].values()]
+    assert all(map(agrees, [row["ratio"] for row in of_table(ESTIMATORS, "ratio")], ratios))
+    assert max(ratios[:2]) <= 1.5, "the estimators and the examples as they are run"
+
+
 def test_preferences_and_composed_stories_are_in_their_files() -> None:
     rows = json.loads((ROOT / "results" / "constraints.json").read_text())["roster"]["rows"]["with preferences"]
     (said,) = re.findall(r"Mean sum of preferences: ([^[]+)\. \[", (ROOT / "docs" / "constraints.md").read_text())

@@ -353,6 +353,21 @@ def test_a_warm_start_goes_on(rings: Any) -> None:
     assert regressor.fit(graphs, [7 + each for each in numbers]).mean_ == scale
 
 
+def test_labels_of_graphs_have_defaults_of_their_own(rings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs, of_nodes, of_graphs = rings
+    rates: list[float] = []
+    optimizer = torch.optim.AdamW
+    monkeypatch.setattr(torch.optim, "AdamW", lambda *a, lr, **k: rates.append(lr) or optimizer(*a, lr=lr, **k))
+    quick: dict[str, Any] = {"hidden": 4, "steps": 1, "epochs": 1, "progress": False}
+    network = RRNClassifier(**quick).fit(graphs, of_graphs).network_
+    assert (network.settings["readout_layers"], network.settings["pool"]) == (1, ("sum", "mean", "max"))
+    assert network.settings["update"] == "gru"
+    network = RRNClassifier(**quick).fit(graphs, of_nodes).network_
+    assert (network.settings["readout_layers"], network.settings["update"]) == (0, "lstm")
+    RRNClassifier(**quick, lr=0.5).fit(graphs, of_graphs)
+    assert rates == [1e-3, 3e-3, 0.5]
+
+
 def test_arguments_reach_the_network(rings: Any) -> None:
     graphs, labels, _ = rings
     settings = {"aggregate": ("max", "sum"), "dropout": 0.25, "readout_layers": 2, "update": "gru", "message_layers": 2}

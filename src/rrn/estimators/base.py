@@ -55,14 +55,14 @@ class _Estimator(ABC):
     steps: int = 8
     predict_steps: int | None = None
     message_layers: int = 1
-    update: Literal["lstm", "gru", "mlp"] = "lstm"
+    update: Literal["lstm", "gru", "mlp"] | None = None
     aggregate: tuple[Aggregate, ...] = ("sum",)
     readout: Literal["auto", "node", "graph", "edge"] = "auto"
     readout_layers: int | None = None
     pool: tuple[Aggregate, ...] = ("sum", "mean", "max")
     dropout: float = 0.0
     loss: Literal["every", "last"] = "every"
-    lr: float = 3e-3
+    lr: float | None = None
     weight_decay: float = 1e-4
     batch_size: int = 32
     epochs: int = 100
@@ -178,7 +178,7 @@ class _Estimator(ABC):
         return self
 
     def _train(self, objective: GraphObjective, folder: Path | None) -> None:
-        callbacks = []
+        callbacks, rate = [], self._rate()
         if self.progress and sys.stderr is not None and sys.stderr.isatty():
             from rrn.training.display import Display
 
@@ -187,8 +187,8 @@ class _Estimator(ABC):
         loop = Loop(
             network=self.network_,
             objective=objective,
-            optimizer=torch.optim.AdamW(self.network_.parameters(), lr=self.lr, weight_decay=self.weight_decay),
-            rate=self.lr,
+            optimizer=torch.optim.AdamW(self.network_.parameters(), lr=rate, weight_decay=self.weight_decay),
+            rate=rate,
             updates=objective.updates_per_epoch * self.epochs,
             minutes=self.minutes,
             validate_every=objective.updates_per_epoch,
@@ -198,7 +198,7 @@ class _Estimator(ABC):
             settings={} if folder is None else objective.settings(),
             budget=BUDGET,
             folder_flag="checkpoint folder",
-            remedy=f"Use a lower lr (now {self.lr:g}), or scale the features to a spread of about 1.",
+            remedy=f"Use a lower lr (now {rate:g}), or scale the features to a spread of about 1.",
             callbacks=callbacks,
         )
         with threads_for(sum(largest) * self.hidden):
@@ -212,7 +212,7 @@ class _Estimator(ABC):
             self._width(),
             edge_features=edge_features,
             message_layers=self.message_layers,
-            update=self.update,
+            update=self.update or ("gru" if self.readout_ == "graph" else "lstm"),
             aggregate=self.aggregate,
             readout=self.readout_,
             readout_layers=self._readout_layers(),
@@ -222,6 +222,10 @@ class _Estimator(ABC):
 
     def _readout_layers(self) -> int:
         return int(self.readout_ == "graph") if self.readout_layers is None else self.readout_layers
+
+    def _rate(self) -> float:
+        """The learning rate. Sums over all nodes have large gradients: readouts of graphs need a smaller one."""
+        return (1e-3 if self.readout_ == "graph" else 3e-3) if self.lr is None else self.lr
 
     def _target_weights(self, targets: list[Tensor]) -> list[Tensor] | None:
         """The weight of each target by its class; None: all are 1."""

@@ -34,14 +34,14 @@ class RRNClassifier(_Estimator):
         steps: steps of message passing in training.
         predict_steps: steps when predicting; None: as many as in training.
         message_layers: ReLU layers of the message function.
-        update: the node function: "lstm", "gru" or "mlp".
+        update: the node function: "lstm", "gru" or "mlp". None: "gru" for labels of graphs, otherwise "lstm".
         aggregate: how messages are aggregated: ("sum",), ("max",), ("mean",), or several, concatenated.
         readout: whether labels are of a "node", "graph" or "edge"; "auto": node or graph, by the shapes of labels.
         readout_layers: ReLU layers of the readout; None: one for labels of graphs and edges, none for those of nodes.
         pool: how nodes are pooled for labels of graphs: some of "sum", "mean" and "max", concatenated.
         dropout: share of units dropped in the last of them.
         loss: the steps that have a loss, "every" or "last".
-        lr: learning rate at the start; it falls to 0 along a cosine.
+        lr: learning rate at the start; it falls to 0 along a cosine. None: 1e-3 for labels of graphs, otherwise 3e-3.
         weight_decay: of the weight matrices.
         batch_size: graphs per update.
         epochs: passes over all graphs, at most.
