@@ -190,9 +190,9 @@ def _backward(
 
 def _can_read_at_once(readout: Readout, x: Tensor) -> bool:
     """Whether a graph readout reads all steps in one call: if it is not random, and copies of the states are small."""
-    if x.numel() > SMALL or not is_unmodified(readout, GraphReadout):
+    if not isinstance(readout, GraphReadout) or x.numel() > SMALL or not is_unmodified(readout, GraphReadout):
         return False
-    return not (readout.training and readout.mlp.dropout.p)  # type: ignore[union-attr]
+    return not (readout.training and readout.mlp.dropout.p)
 
 
 def _can_multiply_out(update: Update, x: Tensor) -> bool:
