@@ -218,7 +218,7 @@ class RunFolder(Callback):
 
     def __init__(self, experiment: Experiment[Any], stage: Stage, tensorboard: bool) -> None:
         self.stage, self.named_preset = stage, experiment.named_preset
-        self.preset = stage.whole if stage.is_last else experiment.preset
+        self.preset = experiment.whole if stage.is_last else experiment.preset
         self.metrics = stage.folder / CURVES
         self.board: Any = None
         if tensorboard:
