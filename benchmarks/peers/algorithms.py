@@ -19,22 +19,35 @@ from torch import Tensor, nn
 
 from benchmarks.peers.baselines import Baseline
 from benchmarks.peers.salsa import ALGORITHMS, FAMILIES, SIZES, Batch, Salsa
+from benchmarks.peers.steps import UNIT
 from rrn import RRN, InputError
 from rrn.nn.pointers import pointers
 
 WEIGHTS = Path(__file__).parent / "weights"
 NODES = 8000
 """Nodes per batch in a measurement."""
+STRIDE = 64
+"""Steps of which all outputs are kept at the same time."""
 
 
-def make_network(algorithm: str, hidden: int = 64) -> RRN:
-    """Our network for an algorithm."""
-    features = 1 if algorithm in ("bfs", "eccentricity") else 2
+def make_network(algorithm: str, hidden: int = 32) -> RRN:
+    """Our network for an algorithm. Pointers: the first output is an edge's score; the rest are targets of nodes."""
     if algorithm == "eccentricity":
-        return RRN(
-            2, hidden, 1, edge_features=features, update="mlp", aggregate=("max",), readout="graph", pool=("max",)
-        )
-    return RRN(2, hidden, 1, edge_features=features, update="gru", aggregate=("max",), readout="edge")
+        return RRN(1, hidden, 3, edge_features=1, update="mlp", aggregate=("max",))
+    if algorithm == "bfs":
+        return RRN(1, hidden, 5, edge_features=2, update="gru", aggregate=("max",), readout="edge")
+    return RRN(1, hidden, 2, edge_features=2, update="mlp", aggregate=("max",), readout="edge")
+
+
+def inputs(graphs: Batch, algorithm: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Inputs of our network: nodes have the start feature only; for ``bfs`` an edge has its receiver's number.
+
+    So a state has to keep no number. The other algorithms do not need the numbers of nodes.
+    """
+    x, edge_index, edge_attr, batch = graphs[:4]
+    if algorithm == "bfs":
+        edge_attr = torch.cat([edge_attr, x[edge_index[1], :1]], dim=1)
+    return x[:, 1:], edge_index, edge_attr, batch
 
 
 class Unchanged:
@@ -46,11 +59,12 @@ class Unchanged:
         self.graphs = graphs
 
     def __call__(self, answer: Tensor, number: int) -> bool:
-        now = answer.round()
-        if self.algorithm != "eccentricity":
+        if self.algorithm == "eccentricity":
+            now = largest(answer, torch.zeros(len(answer), dtype=torch.long)).round()
+        else:
             edge_index = self.graphs.edge_index[:, self.graph_of_edge == number]
             edge_index = edge_index - edge_index.min()
-            now = pointers(answer[None], edge_index, int(edge_index.max()) + 1)
+            now = pointers(answer[None, :, :1], edge_index, int(edge_index.max()) + 1)
         before, count = self.last.get(number, (None, 0))
         count = count + 1 if before is not None and torch.equal(before, now) else 0
         self.last[number] = now, count
@@ -60,28 +74,41 @@ class Unchanged:
 @torch.inference_mode()
 def predict(model: nn.Module, algorithm: str, graphs: Batch, given: bool = True) -> tuple[Tensor, Tensor]:
     """Answers, as `Batch.answer`, and the steps of each graph."""
-    inputs = graphs.x, graphs.edge_index, graphs.edge_attr, graphs.batch
     if isinstance(model, Baseline):
         outputs, steps = model(graphs), graphs.length
     elif given:
-        outputs, steps = at_length(model, graphs, algorithm != "eccentricity"), graphs.length
+        outputs, steps = at_length(model, algorithm, graphs), graphs.length
     else:
         most = 2 * int(graphs.batch.bincount().max()) + 8
-        result = model.think(*inputs, until=Unchanged(algorithm, graphs), max_steps=most)
+        result = model.think(*inputs(graphs, algorithm), until=Unchanged(algorithm, graphs), max_steps=most)
         outputs, steps = result.answers, torch.as_tensor(result.steps)
-    if algorithm == "eccentricity":
-        return outputs[:, 0].round(), steps
-    return pointers(outputs[None], graphs.edge_index, len(graphs.x))[0], steps
+    if algorithm != "eccentricity":
+        return pointers(outputs[None, :, :1], graphs.edge_index, len(graphs.x))[0], steps
+    return (outputs[:, 0] if isinstance(model, Baseline) else largest(outputs, graphs.batch)).round(), steps
 
 
-def at_length(network: RRN, graphs: Batch, edges: bool) -> Tensor:
-    """The outputs of our network for each graph at its own number of steps: (edges or graphs, 1)."""
-    prepared, state, done, answer = network.prepare(*graphs[:4]), None, 0, None
-    due = graphs.length[graphs.batch[graphs.edge_index[0]]] if edges else graphs.length
-    for length in graphs.length.unique().tolist():
+def largest(outputs: Tensor, batch: Tensor) -> Tensor:
+    """The largest distance of a node that is reached, in edges: number and two classes (nodes, 3) → (graphs,)."""
+    distances = torch.where(outputs[:, 2] > outputs[:, 1], outputs[:, 0] / UNIT, 0)
+    return distances.new_zeros(int(batch[-1]) + 1).scatter_reduce(0, batch, distances, "amax")
+
+
+def at_length(network: RRN, algorithm: str, graphs: Batch) -> Tensor:
+    """The outputs of our network for each graph at its own number of steps: (edges or nodes, width).
+
+    A state that no longer changes is not computed again.
+    """
+    prepared = network.prepare(*inputs(graphs, algorithm))
+    due = graphs.length[graphs.batch[graphs.edge_index[0]] if network.readout.reads_edges else graphs.batch]
+    state, answer, done = network.initial_state(prepared), None, 0
+    lengths = set(graphs.length.tolist())
+    for length in sorted(lengths | set(range(STRIDE, max(lengths), STRIDE))):
+        before = state
         outputs, state = network.run(prepared, steps=length - done, state=state)
+        answer = outputs[-1] if answer is None else torch.where((due >= length)[:, None], outputs[-1], answer)
         done = length
-        answer = outputs[-1] if answer is None else torch.where((due == length)[:, None], outputs[-1], answer)
+        if float((state.h - before.h).abs().max()) < 1e-6:
+            break
     assert answer is not None
     return answer
 
