@@ -9,6 +9,7 @@ import torch
 from examples.algorithms import breadth_first, random_graph
 
 from rrn import InputError
+from rrn.nn.updates import State
 
 pytest.importorskip("torch_geometric")
 
@@ -136,9 +137,9 @@ def test_what_is_known_after_each_step_of_a_path_by_hand() -> None:
     assert relaxed.pointers.tolist() == [[0, 0, 1, 3], [0, 0, 1, 2]]
     assert relaxed.numbers is not None
     assert relaxed.numbers.nan_to_num(-1).tolist() == [[0, 0.5, -1, -1], [0, 0.5, 0.75, -1]]
-    counted = steps.eccentricity(graphs, range(1, 3))
-    assert counted.numbers is not None
-    assert counted.numbers.nan_to_num(-1).div(steps.UNIT).round().tolist() == [[0, 1, -10, -10], [0, 1, 2, -10]]
+    reached = steps.eccentricity(graphs, range(1, 3)).classes
+    assert reached is not None
+    assert reached.tolist() == [[1, 1, 0, 0], [1, 1, 1, 0]]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -148,15 +149,13 @@ def test_validation_graphs_have_the_answers_that_the_last_step_knows(algorithm: 
         path = tmp_path / f"{algorithm}_val_{family}_24.npz"
         validation.write(path, algorithm, family, 24, 3, weights)
         graphs = Salsa(path).batch([0, 1, 2])
-        known = steps.KNOWN[algorithm](graphs, range(24, 26))
+        known = steps.KNOWN[algorithm](graphs, range(1, 26))
         if algorithm == "eccentricity":
-            assert known.numbers is not None
-            numbers = torch.stack([known.numbers[-1], torch.zeros(72), torch.ones(72)], dim=1)
-            assert torch.equal(algorithms.largest(numbers, graphs.batch).round(), graphs.answer)
+            assert known.classes is not None
+            assert (1 - known.classes).amax(1).sum() + 1 == graphs.answer.max()
         else:
             assert known.pointers is not None
             assert torch.equal(known.pointers[-1], graphs.answer)
-        assert known.pointers is None or (graphs.batch[known.pointers] == graphs.batch).all()
 
 
 def test_thinned_graphs_stay_connected_and_lose_edges_in_both_directions(tmp_path: Path) -> None:
@@ -187,3 +186,34 @@ def test_every_recipe_gives_a_loss_with_gradients(algorithm: str, tmp_path: Path
         loss.backward()
         assert loss.isfinite()
         assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
+
+
+class Flood:
+    """Stands for a trained network: after t steps the nodes within t edges of the start are reached."""
+
+    def __init__(self, graphs: Batch) -> None:
+        self.depth = steps.depths(graphs)
+
+    def prepare(self, *inputs: torch.Tensor) -> None:
+        return None
+
+    def initial_state(self, prepared: None) -> State:
+        return State(torch.zeros(1, 1))
+
+    def run(self, prepared: None, steps: int, state: State) -> tuple[torch.Tensor, State]:
+        done = int(state.h)
+        reached = torch.arange(done + 1, done + steps + 1)[:, None] >= self.depth
+        return torch.stack([~reached, reached], dim=-1).float(), State(state.h + steps)
+
+
+def test_the_eccentricity_is_the_number_of_steps_that_reach_a_node(tmp_path: Path) -> None:
+    validation.write(tmp_path / "few.npz", "eccentricity", "delaunay", 40, 4, None)
+    graphs = Salsa(tmp_path / "few.npz").batch([0, 1, 2, 3])
+    assert len(set(graphs.answer.tolist())) > 1
+    flood = Flood(graphs)
+    assert torch.equal(algorithms.at_length(flood, "eccentricity", graphs)[:, 0], graphs.answer)  # type: ignore[arg-type]
+    until, outputs = algorithms.Unchanged("eccentricity", graphs), flood.run(None, 40, State(torch.zeros(1, 1)))[0]
+    for number in range(4):
+        stopped = [until(output[graphs.batch == number], number) for output in outputs]
+        assert stopped.index(True) + 1 == graphs.answer[number] + until.steps
+    assert torch.equal(until.changes, graphs.answer.float())

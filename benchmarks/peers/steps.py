@@ -11,8 +11,6 @@ from torch import Tensor
 from benchmarks.peers.salsa import Batch
 
 PHASES = 3
-UNIT = 0.1
-"""Distances are counted in edges in the inputs and outputs of eccentricity, times this."""
 
 
 class Known(NamedTuple):
@@ -75,10 +73,8 @@ def dijkstra(graphs: Batch, steps: range) -> Known:
 
 
 def eccentricity(graphs: Batch, steps: range) -> Known:
-    """A node is reached (class 1) or not (class 0); its number is its distance in edges, if it is reached."""
-    depth = depths(graphs)
-    reached = torch.tensor(steps)[:, None] >= depth
-    return Known(None, reached.long(), torch.where(reached, UNIT * depth, torch.nan))
+    """A node is reached (class 1) or not (class 0). The eccentricity is the number of steps that reach a node."""
+    return Known(None, (torch.tensor(steps)[:, None] >= depths(graphs)).long())
 
 
 def spanning_tree(graphs: Batch, steps: range) -> Known:
