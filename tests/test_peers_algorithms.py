@@ -1,5 +1,6 @@
 """Graphs of SALSA-CLRS, their measurement, and the baselines; the files are made here."""
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +9,13 @@ import torch
 from examples.algorithms import breadth_first, random_graph
 
 from rrn import InputError
+from rrn.nn.updates import State
 
 pytest.importorskip("torch_geometric")
 
-from benchmarks.peers import algorithms, page
+from benchmarks.peers import algorithms, page, recipes, steps, validation
 from benchmarks.peers.baselines import KINDS, Baseline
-from benchmarks.peers.salsa import Salsa
+from benchmarks.peers.salsa import ALGORITHMS, Batch, Salsa
 
 
 def write(path: Path, sizes: tuple[int, ...], seed: int = 0, weights: bool = False) -> Path:
@@ -49,8 +51,6 @@ def test_graphs_are_joined_with_their_answers(tmp_path: Path) -> None:
 
 
 def test_redrawn_positions_keep_their_order(tmp_path: Path) -> None:
-    import random
-
     data = Salsa(write(tmp_path / "bfs_test.npz", (9, 9)))
     drawn = data.batch([0, 1], redraw=1.0, rng=random.Random(0)).x[:, 0].view(2, 9)
     assert (drawn.diff(dim=1) > 0).all()
@@ -62,8 +62,9 @@ def test_each_graph_is_read_at_its_own_number_of_steps(tmp_path: Path) -> None:
     data = Salsa(write(tmp_path / "bfs_test.npz", (4, 16, 12)))
     network = algorithms.make_network("bfs", hidden=8).eval()
     with torch.inference_mode():
-        together = algorithms.at_length(network, data.batch([0, 1, 2]), edges=True)
-        apart = [network(*data.batch([row])[:4], steps=int(data.length[row]))[-1] for row in range(3)]
+        together = algorithms.at_length(network, "bfs", data.batch([0, 1, 2]))
+        inputs = [algorithms.inputs(data.batch([row]), "bfs") for row in range(3)]
+        apart = [network(*inputs[row], steps=int(data.length[row]))[-1] for row in range(3)]
     torch.testing.assert_close(together, torch.cat(apart))
 
 
@@ -108,3 +109,111 @@ def test_the_table_averages_over_graph_families() -> None:
     assert lines[0].startswith("| network | steps | BFS, 160 | BFS, 1,600 | Dijkstra, 160 |")
     assert lines[2] == "| rrn | given | 95.0 | – | – | – | – | – | – | – |"
     assert len(lines) == 3
+
+
+def path_graph(weights: list[float]) -> Batch:
+    """Nodes 0 – 1 – 2 – …, from which the start is node 0."""
+    count = len(weights)
+    ends = torch.stack([torch.arange(count), torch.arange(1, count + 1)])
+    loops = torch.arange(count + 1).expand(2, -1)
+    edge_index = torch.cat([ends, ends.flip(0), loops], dim=1)
+    edge_attr = torch.stack(
+        [(edge_index[0] == edge_index[1]).float(), torch.tensor([*weights * 2, *[1.0] * (count + 1)])]
+    )
+    x = torch.stack([torch.arange(count + 1) / (count + 1), (torch.arange(count + 1) == 0).float()], dim=1)
+    batch, length = torch.zeros(count + 1, dtype=torch.long), torch.tensor([count + 1])
+    return Batch(x, edge_index, edge_attr.T, batch, length, torch.arange(count + 1))
+
+
+def test_what_is_known_after_each_step_of_a_path_by_hand() -> None:
+    graphs = path_graph([0.5, 0.25, 1.0])
+    search = steps.breadth_first(graphs, range(1, 4))
+    assert search.pointers is not None
+    assert search.pointers.tolist() == [[0, 0, 2, 3], [0, 0, 1, 3], [0, 0, 1, 2]]
+    assert search.classes is not None
+    assert search.classes.tolist() == [[1, 2, 0, 0], [1, 2, 3, 0], [1, 2, 3, 1]]
+    relaxed = steps.dijkstra(graphs, range(1, 3))
+    assert relaxed.pointers is not None
+    assert relaxed.pointers.tolist() == [[0, 0, 1, 3], [0, 0, 1, 2]]
+    assert relaxed.numbers is not None
+    assert relaxed.numbers.nan_to_num(-1).tolist() == [[0, 0.5, -1, -1], [0, 0.5, 0.75, -1]]
+    reached = steps.eccentricity(graphs, range(1, 3)).classes
+    assert reached is not None
+    assert reached.tolist() == [[1, 1, 0, 0], [1, 1, 1, 0]]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_validation_graphs_have_the_answers_that_the_last_step_knows(algorithm: str, tmp_path: Path) -> None:
+    weights = None if algorithm in ("bfs", "eccentricity") else np.linspace(0.1, 0.9, 500)
+    for family in ("er", "ws", "delaunay"):
+        path = tmp_path / f"{algorithm}_val_{family}_24.npz"
+        validation.write(path, algorithm, family, 24, 3, weights)
+        graphs = Salsa(path).batch([0, 1, 2])
+        known = steps.KNOWN[algorithm](graphs, range(1, 26))
+        if algorithm == "eccentricity":
+            assert known.classes is not None
+            assert (1 - known.classes).amax(1).sum() + 1 == graphs.answer.max()
+        else:
+            assert known.pointers is not None
+            assert torch.equal(known.pointers[-1], graphs.answer)
+
+
+def test_thinned_graphs_stay_connected_and_lose_edges_in_both_directions(tmp_path: Path) -> None:
+    data = Salsa(write(tmp_path / "bfs_test.npz", (9, 16, 12), weights=True))
+    graphs = data.batch([0, 1, 2])
+    for seed in range(5):
+        thinned = recipes.thin(graphs, random.Random(seed))
+        pairs = set(map(tuple, thinned.edge_index.T.tolist()))
+        assert pairs <= set(map(tuple, graphs.edge_index.T.tolist()))
+        assert pairs == {(b, a) for a, b in pairs}
+        assert thinned.edge_attr.shape == (thinned.edge_index.shape[1], 2)
+        assert ((thinned.edge_index[0] == thinned.edge_index[1]).float() == thinned.edge_attr[:, 0]).all()
+        assert (steps.depths(thinned) <= 16).all()
+        assert torch.zeros(3).index_add(0, graphs.batch, thinned.x[:, 1]).tolist() == [1, 1, 1]
+    assert len(pairs) < graphs.edge_index.shape[1]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_recipe_gives_a_loss_with_gradients(algorithm: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    weights = None if algorithm in ("bfs", "eccentricity") else np.linspace(0.1, 0.9, 500)
+    validation.write(tmp_path / "few.npz", algorithm, "er", 12, 4, weights)
+    graphs = Salsa(tmp_path / "few.npz").batch([0, 1, 2, 3])
+    network = algorithms.make_network(algorithm, hidden=8)
+    for seed in range(4):
+        network.zero_grad()
+        loss = recipes.loss(network, algorithm, graphs, random.Random(seed))
+        loss.backward()
+        assert loss.isfinite()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
+
+
+class Flood:
+    """Stands for a trained network: after t steps the nodes within t edges of the start are reached."""
+
+    def __init__(self, graphs: Batch) -> None:
+        self.depth = steps.depths(graphs)
+
+    def prepare(self, *inputs: torch.Tensor) -> None:
+        return None
+
+    def initial_state(self, prepared: None) -> State:
+        return State(torch.zeros(1, 1))
+
+    def run(self, prepared: None, steps: int, state: State) -> tuple[torch.Tensor, State]:
+        done = int(state.h)
+        reached = torch.arange(done + 1, done + steps + 1)[:, None] >= self.depth
+        return torch.stack([~reached, reached], dim=-1).float(), State(state.h + steps)
+
+
+def test_the_eccentricity_is_the_number_of_steps_that_reach_a_node(tmp_path: Path) -> None:
+    validation.write(tmp_path / "few.npz", "eccentricity", "delaunay", 40, 4, None)
+    graphs = Salsa(tmp_path / "few.npz").batch([0, 1, 2, 3])
+    assert len(set(graphs.answer.tolist())) > 1
+    flood = Flood(graphs)
+    assert torch.equal(algorithms.at_length(flood, "eccentricity", graphs)[:, 0], graphs.answer)  # type: ignore[arg-type]
+    until, outputs = algorithms.Unchanged("eccentricity", graphs), flood.run(None, 40, State(torch.zeros(1, 1)))[0]
+    for number in range(4):
+        stopped = [until(output[graphs.batch == number], number) for output in outputs]
+        assert stopped.index(True) + 1 == graphs.answer[number] + until.steps
+    assert torch.equal(until.changes, graphs.answer.float())

@@ -25,65 +25,97 @@ from rrn.nn.pointers import pointers
 WEIGHTS = Path(__file__).parent / "weights"
 NODES = 8000
 """Nodes per batch in a measurement."""
+STRIDE = 64
+"""Steps of which all outputs are kept at the same time."""
 
 
-def make_network(algorithm: str, hidden: int = 64) -> RRN:
-    """Our network for an algorithm."""
-    features = 1 if algorithm in ("bfs", "eccentricity") else 2
+def make_network(algorithm: str, hidden: int = 32) -> RRN:
+    """Our network for an algorithm. Pointers: the first output is an edge's score; the rest are targets of nodes."""
     if algorithm == "eccentricity":
-        return RRN(
-            2, hidden, 1, edge_features=features, update="mlp", aggregate=("max",), readout="graph", pool=("max",)
-        )
-    return RRN(2, hidden, 1, edge_features=features, update="gru", aggregate=("max",), readout="edge")
+        return RRN(1, hidden, 2, edge_features=1, update="gru", aggregate=("max",))
+    if algorithm == "bfs":
+        return RRN(1, hidden, 5, edge_features=2, update="gru", aggregate=("max",), readout="edge")
+    return RRN(1, hidden, 2, edge_features=2, update="mlp", aggregate=("max",), readout="edge")
+
+
+def inputs(graphs: Batch, algorithm: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Inputs of our network: nodes have the start feature only; for ``bfs`` an edge has its receiver's number.
+
+    So a state has to keep no number. The other algorithms do not need the numbers of nodes.
+    """
+    x, edge_index, edge_attr, batch = graphs[:4]
+    if algorithm == "bfs":
+        edge_attr = torch.cat([edge_attr, x[edge_index[1], :1]], dim=1)
+    return x[:, 1:], edge_index, edge_attr, batch
 
 
 class Unchanged:
-    """Accepts an answer for `RRN.think` when it has been the same for some steps."""
+    """Accepts an answer for `RRN.think` when it has been the same for some steps, and counts the steps that change it.
+
+    The answer is the pointers of a graph, or which of its nodes are reached.
+    """
 
     def __init__(self, algorithm: str, graphs: Batch, steps: int = 4) -> None:
-        self.algorithm, self.steps, self.last = algorithm, steps, {}
+        self.algorithm, self.steps, self.graphs = algorithm, steps, graphs
         self.graph_of_edge = graphs.batch[graphs.edge_index[0]]
-        self.graphs = graphs
+        self.last: dict[int, tuple[Tensor, int]] = {}
+        self.changes = torch.zeros(len(graphs.length))
 
     def __call__(self, answer: Tensor, number: int) -> bool:
-        now = answer.round()
-        if self.algorithm != "eccentricity":
+        if self.algorithm == "eccentricity":
+            now, start = answer.argmax(-1) > 0, self.graphs.x[self.graphs.batch == number, 1] > 0
+        else:
             edge_index = self.graphs.edge_index[:, self.graph_of_edge == number]
             edge_index = edge_index - edge_index.min()
-            now = pointers(answer[None], edge_index, int(edge_index.max()) + 1)
-        before, count = self.last.get(number, (None, 0))
-        count = count + 1 if before is not None and torch.equal(before, now) else 0
-        self.last[number] = now, count
-        return count >= self.steps
+            now = start = pointers(answer[None, :, :1], edge_index, int(edge_index.max()) + 1)
+        before, unchanged = self.last.get(number, (start, -1))
+        same = torch.equal(before, now)
+        self.last[number] = now, unchanged + 1 if same else 0
+        self.changes[number] += not same
+        return self.last[number][1] >= self.steps
 
 
 @torch.inference_mode()
 def predict(model: nn.Module, algorithm: str, graphs: Batch, given: bool = True) -> tuple[Tensor, Tensor]:
     """Answers, as `Batch.answer`, and the steps of each graph."""
-    inputs = graphs.x, graphs.edge_index, graphs.edge_attr, graphs.batch
     if isinstance(model, Baseline):
         outputs, steps = model(graphs), graphs.length
     elif given:
-        outputs, steps = at_length(model, graphs, algorithm != "eccentricity"), graphs.length
+        outputs, steps = at_length(model, algorithm, graphs), graphs.length
     else:
-        most = 2 * int(graphs.batch.bincount().max()) + 8
-        result = model.think(*inputs, until=Unchanged(algorithm, graphs), max_steps=most)
-        outputs, steps = result.answers, torch.as_tensor(result.steps)
+        most, until = 2 * int(graphs.batch.bincount().max()) + 8, Unchanged(algorithm, graphs)
+        result = model.think(*inputs(graphs, algorithm), until=until, max_steps=most)
+        steps = torch.as_tensor(result.steps)
+        outputs = until.changes[:, None] if algorithm == "eccentricity" else result.answers
     if algorithm == "eccentricity":
         return outputs[:, 0].round(), steps
-    return pointers(outputs[None], graphs.edge_index, len(graphs.x))[0], steps
+    return pointers(outputs[None, :, :1], graphs.edge_index, len(graphs.x))[0], steps
 
 
-def at_length(network: RRN, graphs: Batch, edges: bool) -> Tensor:
-    """The outputs of our network for each graph at its own number of steps: (edges or graphs, 1)."""
-    prepared, state, done, answer = network.prepare(*graphs[:4]), None, 0, None
-    due = graphs.length[graphs.batch[graphs.edge_index[0]]] if edges else graphs.length
-    for length in graphs.length.unique().tolist():
-        outputs, state = network.run(prepared, steps=length - done, state=state)
+def at_length(network: RRN, algorithm: str, graphs: Batch) -> Tensor:
+    """The outputs of our network for each graph at its own number of steps: (edges, width).
+
+    For ``eccentricity``: the number of steps that reach a further node, (graphs, 1). A state that no longer changes is
+    not computed again.
+    """
+    prepared, state = network.prepare(*inputs(graphs, algorithm)), None
+    lengths, of_edge, done = graphs.length.tolist(), graphs.batch[graphs.edge_index[0]], 0
+    reached, counts, answer = graphs.x[:, 1] > 0, torch.zeros(len(lengths)), None
+    for length in sorted({*lengths, *range(STRIDE, max(lengths), STRIDE)}):
+        before = network.initial_state(prepared) if state is None else state
+        outputs, state = network.run(prepared, steps=length - done, state=before)
+        if algorithm == "eccentricity":
+            for now in outputs.argmax(-1) > 0:
+                new = torch.zeros(len(lengths)).index_add(0, graphs.batch, (now & ~reached).float())
+                counts += (new > 0) & (graphs.length > done)
+                reached = now
+        else:
+            due = (graphs.length >= length)[of_edge, None]
+            answer = outputs[-1] if answer is None else torch.where(due, outputs[-1], answer)
         done = length
-        answer = outputs[-1] if answer is None else torch.where((due == length)[:, None], outputs[-1], answer)
-    assert answer is not None
-    return answer
+        if float((state.h - before.h).abs().max()) < 1e-6:
+            break
+    return counts[:, None] if answer is None else answer
 
 
 def accuracy(model: nn.Module, algorithm: str, data: Salsa, given: bool, limit: int | None = None) -> dict[str, Any]:

@@ -21,6 +21,7 @@ import torch
 from examples import mazes
 from torch import Tensor, nn
 
+from benchmarks.peers import recipes
 from benchmarks.peers.algorithms import WEIGHTS, accuracy, make_network
 from benchmarks.peers.baselines import KINDS, RATES, Baseline
 from benchmarks.peers.salsa import ALGORITHMS, Batch, Salsa
@@ -58,16 +59,6 @@ def clock(minutes: float, optimizer: torch.optim.Optimizer, lr: float) -> Iterat
         update += 1
 
 
-def rrn_loss(network: RRN, graphs: Batch, pointers: bool, extra: int) -> Tensor:
-    """The loss at all steps from the algorithm's own number of steps on, ``extra`` steps longer than the longest."""
-    steps = int(graphs.length.max()) + extra
-    outputs = network(*graphs[:4], steps=steps)
-    due = graphs.length[graphs.batch] if pointers else graphs.length
-    weights = (torch.arange(1, steps + 1)[:, None] >= due).float()
-    losses = pointer_losses(outputs, graphs.edge_index, graphs.answer) if pointers else squared(outputs, graphs.answer)
-    return (losses * weights).sum() / weights.sum()
-
-
 def squared(outputs: Tensor, answer: Tensor) -> Tensor:
     """(steps, graphs, 1) and (graphs,) → (steps, graphs)."""
     return (outputs[..., 0] - answer) ** 2
@@ -92,12 +83,12 @@ def train_algorithm(options: argparse.Namespace) -> None:
     batch_size = options.batch_size or (32 if ours else 8)
     redraw = options.redraw if ours else 0.0
     optimizer, averaged = torch.optim.AdamW(network.parameters(), lr=lr), Averaged(network)
-    folder = weights_of(options.algorithm, options.model, options.seed)
+    folder = weights_of(options.algorithm, options.model, options.seed, options.weights)
     update, mean, shown = 0, 0.0, 0.0
     for update, passed in clock(options.minutes, optimizer, lr):
         graphs = data.batch([rng.randrange(len(data)) for _ in range(batch_size)], redraw, rng)
         if isinstance(network, RRN):
-            loss = rrn_loss(network, graphs, data.pointers, rng.randint(0, options.extra))
+            loss = recipes.loss(network, options.algorithm, graphs, rng)
         else:
             loss = baseline_loss(network, graphs, data.pointers)
         optimizer.zero_grad()
@@ -111,6 +102,8 @@ def train_algorithm(options: argparse.Namespace) -> None:
             print(f"{passed:.2f} minutes, update {update}, loss {mean:.4f}", flush=True)
             for path in options.watch:
                 print("   ", path.stem, accuracy(averaged.average, options.algorithm, Salsa(path), True), flush=True)
+    for path in options.watch:
+        print("final", path.stem, accuracy(averaged.average, options.algorithm, Salsa(path), True), flush=True)
     final = averaged.average if ours else network.eval()
     final.save_pretrained(folder) if isinstance(final, RRN) else final.save(folder)
     about: dict[str, Any] = {
@@ -123,6 +116,7 @@ def train_algorithm(options: argparse.Namespace) -> None:
         "batch_size": batch_size,
         "lr": lr,
         "redrawn_positions": redraw,
+        "supervision": recipes.SUPERVISION[options.algorithm] if ours else "the answer",
         "validation": accuracy(final, options.algorithm, validation, True),
         "machine": machine(),
         "date": date.today().isoformat(),
@@ -161,9 +155,9 @@ def train_all(options: argparse.Namespace) -> None:
             run(["algorithms", "--public", str(options.public), "--minutes", str(options.minutes), *named])
 
 
-def weights_of(algorithm: str, model: str, seed: int) -> Path:
+def weights_of(algorithm: str, model: str, seed: int, folder: Path = WEIGHTS) -> Path:
     """The folder of some weights: the seed is in its name unless it is 0."""
-    return WEIGHTS / "_".join([algorithm, model, *([str(seed)] if seed else [])])
+    return folder / "_".join([algorithm, model, *([str(seed)] if seed else [])])
 
 
 def main() -> None:
@@ -190,7 +184,7 @@ def run(argv: list[str] | None) -> None:
     algorithms.add_argument("--lr", type=float)
     algorithms.add_argument("--batch-size", type=int)
     algorithms.add_argument("--redraw", type=float, default=0.5, help="share of graphs with redrawn positions (ours)")
-    algorithms.add_argument("--extra", type=int, default=4, help="at most so many further steps in training (ours)")
+    algorithms.add_argument("--weights", type=Path, default=WEIGHTS, help="folder of the folder that is written")
     algorithms.add_argument("--every", type=float, default=0.5, help="minutes between two reports")
     algorithms.add_argument("--watch", type=Path, nargs="*", default=[], help="validation files to report on")
     every = problems.add_parser("all", help="every network of the comparison that has no weights yet")

@@ -56,3 +56,17 @@ def test_an_edge_readout_learns_to_point_to_the_largest_neighbour() -> None:
         loss.backward()
         optimizer.step()
     assert (pointers(outputs.detach(), edge_index, 6)[-1] == targets).float().mean() > 0.7
+
+
+def test_a_target_for_each_step() -> None:
+    scores = torch.cat([SCORES, 2 * SCORES, SCORES])
+    targets = torch.tensor([[2, 1, 2], [1, 0, 2], [-100, 0, 2]])
+    losses = pointer_losses(scores, EDGES, targets)
+    for step in range(3):
+        torch.testing.assert_close(
+            losses[step : step + 1], pointer_losses(scores[step : step + 1], EDGES, targets[step])
+        )
+    with pytest.raises(InputError, match=r"expected shape \(nodes,\) or \(3, nodes\), got \(2, 3\)"):
+        pointer_losses(scores, EDGES, targets[:2])
+    with pytest.raises(InputError, match="exactly one edge"):
+        pointer_losses(scores, EDGES, torch.tensor([[2, 1, 2], [1, 2, 2], [2, 1, 2]]))

@@ -29,23 +29,25 @@ def pointer_losses(scores: Tensor, edge_index: Tensor, targets: Tensor) -> Tenso
     Args:
         scores: (steps, edges, 1), the outputs of an edge readout.
         edge_index: (2, edges), senders in row 0.
-        targets: (nodes,) the node that each node points to; an edge to it must exist. -100: unknown.
+        targets: the node that each node points to: (nodes,), the same at every step, or (steps, nodes), one for each
+            step. An edge to it must exist. -100: unknown.
 
     Returns:
         (steps, nodes), 0 where the target is unknown.
     """
     scores, senders = _check(scores, edge_index)
-    nodes = len(targets)
-    right = edge_index[1] == targets[edge_index[0]]
-    known = targets != -100
-    if not bool((torch.zeros(nodes, device=right.device).index_add(0, edge_index[0], right.float())[known] == 1).all()):
+    steps, nodes = len(scores), targets.shape[-1]
+    if targets.dim() not in (1, 2) or (targets.dim() == 2 and len(targets) != steps):
+        raise InputError(f"targets: expected shape (nodes,) or ({steps}, nodes), got {tuple(targets.shape)}")
+    targets = targets.expand(steps, nodes)
+    right = (edge_index[1] == targets.gather(1, senders)).to(scores)
+    zeros, known = scores.new_zeros(steps, nodes), targets != -100
+    if not bool((zeros.index_add(1, edge_index[0], right)[known] == 1).all()):
         raise InputError("targets: expected exactly one edge from each node to its target")
-    highest = (
-        scores.detach().new_full((len(scores), nodes), -torch.inf).scatter_reduce(1, senders, scores.detach(), "amax")
-    )
+    highest = (zeros - torch.inf).scatter_reduce(1, senders, scores.detach(), "amax")
     shifted = scores - highest.gather(1, senders)
-    total = scores.new_zeros(len(scores), nodes).index_add(1, edge_index[0], shifted.exp())
-    chosen = scores.new_zeros(len(scores), nodes).index_add(1, edge_index[0][right], shifted[:, right])
+    total = zeros.index_add(1, edge_index[0], shifted.exp())
+    chosen = zeros.index_add(1, edge_index[0], shifted * right)
     return torch.where(known, total.clamp(min=1e-30).log() - chosen, 0)
 
 
