@@ -88,7 +88,14 @@ class StackedLayouts(NamedTuple):
 
     @classmethod
     def of(cls, layouts: Sequence[CandidateLayout], candidates: int) -> "StackedLayouts":
-        layouts = layouts[:1] if all(layout is layouts[0] for layout in layouts) else layouts
+        if any(layout is not layouts[0] for layout in layouts):
+            return cls._stack(layouts, candidates)
+        if layouts[0].stacked is None or layouts[0].stacked.group_of.shape[1] != candidates:
+            layouts[0].stacked = cls._stack(layouts[:1], candidates)
+        return layouts[0].stacked
+
+    @classmethod
+    def _stack(cls, layouts: Sequence[CandidateLayout], candidates: int) -> "StackedLayouts":
         types = range(len(layouts[0].counts))
         counts = tuple(max(layout.counts[t] for layout in layouts) for t in types)
         widths = [max(layout.column_types.count(t) for layout in layouts) for t in types]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -16,6 +16,9 @@ from torch import Tensor
 from rrn.errors import Failure, InputError
 from rrn.inference.attempts import NOISE, AttemptLoop, Problems, Slots, Trial, result_of
 from rrn.inference.result import Result
+
+if TYPE_CHECKING:
+    import asyncio
 
 Entry = tuple[int, int]
 """A problem and an attempt."""
@@ -182,14 +185,23 @@ class Service:
             self._unfinished += len(trials)
             self._waiting.append(request)
             self._changed.notify_all()
-        request.future.add_done_callback(lambda future: self._count(request))
+        # neither callback refers to the request: a cycle would keep its recorded outputs in memory for long
+        request.future.add_done_callback(partial(self._count, count, request.begun))
         return request.future
 
     async def solve(self, problems: Problems, **options: Any) -> Result:
         """The result of problems; arguments as of `submit`. Cancelling the coroutine stops the work."""
         import asyncio
 
-        return await asyncio.wrap_future(self.submit(problems, **options))
+        loop = asyncio.get_running_loop()
+        done, future = loop.create_future(), self.submit(problems, **options)
+        future.add_done_callback(partial(_wake, loop, done))
+        try:
+            await done
+        except asyncio.CancelledError:
+            future.cancel()
+            raise
+        return future.result()
 
     def statistics(self) -> dict[str, Any]:
         """Counts for monitoring.
@@ -219,12 +231,11 @@ class Service:
             self._closed = True
             self._changed.notify_all()
 
-    def _count(self, request: Request) -> None:
-        seconds = time.monotonic() - request.begun
-        future = request.future
+    def _count(self, problems: int, begun: float, future: "Future[Result]") -> None:
+        seconds = time.monotonic() - begun
         outcome = "cancelled" if future.cancelled() else "failed" if future.exception() else "answered"
         with self._changed:
-            self._unfinished -= len(request.trials)
+            self._unfinished -= problems
             self._counts[outcome] += 1
             if outcome == "answered":
                 self._seconds[next((limit for limit in BUCKETS if seconds <= limit), float("inf"))] += 1
@@ -297,6 +308,12 @@ def _finish(future: "Future[Result]", compute: Callable[[], Result]) -> None:
             raise
         except Exception as error:
             future.set_exception(error)
+
+
+def _wake(loop: "asyncio.AbstractEventLoop", done: "asyncio.Future[None]", _: "Future[Result]") -> None:
+    """Resume the coroutine that awaits ``done``. `asyncio.wrap_future` would make a cycle with the result in it."""
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(lambda: done.done() or done.set_result(None))
 
 
 def _raise(error: Exception) -> Result:

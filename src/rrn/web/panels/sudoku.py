@@ -182,12 +182,21 @@ def _rows(found: Result, probabilities: bool) -> bytes:
                 "attempts": result.attempts,
                 "fallback": result.details["fallback"],
                 "confidence": round(result.confidence, 4),
-                "grids": ["".join(map(SYMBOLS.__getitem__, digits)) for digits in record.argmax(-1).tolist()],
+                "grids": _lines(record.argmax(-1)),
                 "decided": ((record.max(-1) >= DECIDED) | (puzzle > 0)).sum(1).tolist(),
                 "probabilities": np.round(record.astype(float), 3).tolist() if probabilities else None,
             }
         )
     return as_json({"puzzles": rows})
+
+
+def _lines(digits: np.ndarray) -> list[str]:
+    """A line per grid, of digits from 0: (grids, cells)."""
+    width, text = digits.shape[1], _SYMBOLS[digits].tobytes().decode()
+    return [text[start : start + width] for start in range(0, len(text), width)]
+
+
+_SYMBOLS = np.frombuffer(SYMBOLS.encode(), np.uint8)
 
 
 def _influence(network: nn.Module, request: InfluenceRequest) -> dict[str, Any]:
