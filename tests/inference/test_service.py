@@ -106,6 +106,17 @@ def test_a_new_request_does_not_wait_for_long_ones(advance: Advance) -> None:
     assert loop.paused is None
 
 
+def test_attempts_of_usual_length_do_not_pause_for_newer_requests(advance: Advance) -> None:
+    loop = FairLoop(Shared(), 0.0)
+    unsolved = [request(Shared([NEVER]), max_steps=128) for _ in range(3)]
+    for each in unsolved:
+        loop.place(each)
+    for _ in range(128 // STRIDE):
+        loop.place(request(Shared(*[[STRIDE]] * 4)))
+        advance(loop, 4)
+    assert all(each.future.done() for each in unsolved)
+
+
 def test_an_old_request_gets_a_share_of_the_slots(advance: Advance) -> None:
     loop = FairLoop(Shared(), 0.0)
     old = request(Shared(*[[NEVER]] * 4), max_steps=256)

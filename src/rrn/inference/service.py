@@ -24,10 +24,11 @@ Entry = tuple[int, int]
 """A problem and an attempt."""
 OLDEST_SHARE = 4
 """One slot in this many goes to the oldest request, so that new requests cannot starve it."""
-LEVEL_STEPS = 64
-"""A request is at level 0 up to this many steps; each further level has twice as many."""
-OLD_LEVEL = 3
-"""Requests of this level, of 256 steps, are restricted while there are new ones."""
+LEVEL_STEPS = 256
+"""A request is new, at level 0, up to this many steps; each further level has twice as many. An attempt of usual length
+ends before: if newer requests paused it, the slowest answers would wait longest."""
+OLD_LEVEL = 1
+"""Requests of this level are restricted while there are new ones."""
 PAUSED_PER_SLOT = 2
 """Paused attempts for each slot, whose states stay in memory. Beyond that only new requests enter."""
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
