@@ -65,7 +65,7 @@ class CandidateLayout:
         self.index = torch.from_numpy(np.where(groups < 0, len(lower), groups))  # the group of no rule is the last
         self.least, self.most = torch.from_numpy(lower), torch.from_numpy(upper)
         self.stacked: Any = None
-        """Cache of `rrn.inference.candidates.StackedLayouts.of` for problems with this layout."""
+        """Cache of `rrn.inference.rules.StackedLayouts.of` for problems with this layout."""
 
     @cached_property
     def arrays(self) -> tuple[np.ndarray, ...]:

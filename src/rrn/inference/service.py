@@ -92,10 +92,10 @@ class FairLoop(AttemptLoop):
         else:
             entries, waiting = [] if resident is None else resident.entries(), list(self.waiting)
             chosen = self.choose(entries, waiting, slots)
-            if resident is not None:
+            self.running, self.paused = resident, None
+            if resident is not None and not chosen.issuperset(entries):
                 mask = torch.tensor([entry in chosen for entry in entries], dtype=torch.bool, device="cpu")
-                self.running = resident.select(mask)
-                self.paused = None if bool(mask.all()) else resident.select(~mask)
+                self.running, self.paused = resident.select(mask), resident.select(~mask)
             self.waiting = deque(entry for entry in waiting if entry not in chosen)
             self.enter([entry for entry in waiting if entry in chosen])
         if self.problems.search is not None:
