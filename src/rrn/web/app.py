@@ -28,7 +28,7 @@ from rrn.web.panels import PANELS, Panel, PanelInfo, panel_info
 from rrn.web.pool import Pool
 
 STATIC = Path(__file__).parent / "static"
-SLOTS = 8
+SLOTS = 5
 """Puzzles in the running batch of a worker. With more, a step takes longer, and so do puzzles with many steps. With
 fewer, the network runs more often on less data."""
 WAITING = 32

@@ -152,7 +152,13 @@ def solves(solutions: Any, puzzles: Any, box: Box = USUAL) -> np.ndarray:
 
 def grid_to_line(grid: Any) -> str:
     """81 characters, or as many as it has cells; ``.`` for an empty cell."""
-    return "".join(SYMBOLS[digit - 1] if digit else "." for digit in as_grids(grid, box_of(np.size(grid)))[0].tolist())
+    return grids_to_lines(as_grids(grid, box_of(np.size(grid))))[0]
+
+
+def grids_to_lines(grids: np.ndarray) -> list[str]:
+    """`grid_to_line` of each grid, (n, cells). Nothing is checked."""
+    width, text = grids.shape[1], _SYMBOLS[grids].tobytes().decode()
+    return [text[start : start + width] for start in range(0, len(text), width)]
 
 
 def line_to_grid(cells: str) -> np.ndarray:
@@ -162,3 +168,4 @@ def line_to_grid(cells: str) -> np.ndarray:
 
 _CODES = np.zeros(256, np.uint8)
 _CODES[list(SYMBOLS.encode())] = np.arange(1, len(SYMBOLS) + 1)
+_SYMBOLS = np.frombuffer(b"." + SYMBOLS.encode(), np.uint8)
