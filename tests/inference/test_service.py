@@ -1,7 +1,9 @@
 """The service: problems of many callers in one running batch."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -12,7 +14,8 @@ from torch import Tensor
 
 from rrn import InputError, State
 from rrn.inference import BusyError, ClosedError, Service
-from rrn.inference.attempts import STRIDE, Problems, Slots, Trial, run_attempts
+from rrn.inference.attempts import STRIDE, AttemptLoop, Problems, Slots, Trial, run_attempts
+from rrn.inference.result import Status
 from rrn.inference.service import FairLoop, Request
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.examples import EXAMPLES
@@ -103,6 +106,17 @@ def test_a_new_request_does_not_wait_for_long_ones(advance: Advance) -> None:
     assert loop.paused is None
 
 
+def test_attempts_of_usual_length_do_not_pause_for_newer_requests(advance: Advance) -> None:
+    loop = FairLoop(Shared(), 0.0)
+    unsolved = [request(Shared([NEVER]), max_steps=128) for _ in range(3)]
+    for each in unsolved:
+        loop.place(each)
+    for _ in range(128 // STRIDE):
+        loop.place(request(Shared(*[[STRIDE]] * 4)))
+        advance(loop, 4)
+    assert all(each.future.done() for each in unsolved)
+
+
 def test_an_old_request_gets_a_share_of_the_slots(advance: Advance) -> None:
     loop = FairLoop(Shared(), 0.0)
     old = request(Shared(*[[NEVER]] * 4), max_steps=256)
@@ -180,6 +194,40 @@ def test_a_cancelled_request_ends_after_the_current_stride() -> None:
     assert len(problems.strides) == 1
     assert (statistics["problems"], statistics["requests"]["cancelled"]) == (0, 1)
     service.close()
+
+
+@pytest.mark.parametrize("how", ["solve", "submit"])
+def test_finished_requests_leave_memory_without_the_garbage_collector(how: str) -> None:
+    """A cycle of references would keep the recorded outputs of thousands of requests until the next full collection."""
+    service, kept = Service(), list[weakref.ref[object]]()
+
+    async def ask() -> None:
+        for _ in range(10):
+            problems = Shared([3])
+            options = {"max_steps": 8, "record": lambda outputs: outputs}
+            if how == "solve":
+                result = await service.solve(problems, **options)
+            else:
+                result = await asyncio.to_thread(service.submit(problems, **options).result)
+            kept.extend([weakref.ref(problems), weakref.ref(result)])
+
+    gc.disable()
+    try:
+        asyncio.run(ask())
+        assert sum(each() is not None for each in kept) <= 2  # the worker may hold the last one
+    finally:
+        gc.enable()
+    service.close()
+
+
+def test_a_recorded_problem_does_not_keep_the_outputs_of_other_slots() -> None:
+    loop, problems = AttemptLoop(Timed([NEVER], *[[3]] * 30)), range(31)
+    trials = [Trial(64, 1, lambda: (Status.UNSOLVED, ""), record=lambda outputs: outputs) for _ in problems]
+    for problem, trial in zip(problems, trials, strict=True):
+        loop.add(problem, trial)
+    loop.advance(31)
+    (recorded,) = trials[0].recorded[1]
+    assert recorded.untyped_storage().nbytes() == recorded.nbytes
 
 
 def test_limits_and_the_end() -> None:

@@ -180,7 +180,7 @@ def test_metrics_are_in_the_text_format_of_prometheus(weights: dict[str, Any]) -
     assert values['rrn_requests_total{outcome="answered"}'] == values["rrn_request_seconds_count"] == "1"
     assert values['rrn_request_seconds_bucket{le="+Inf"}'] == "1"
     assert values["rrn_unfinished_puzzles"] == "0"
-    assert values["rrn_slots"] == "32"
+    assert values["rrn_slots"] == "5"
 
 
 def test_the_status_explains_why_a_puzzle_is_not_solved(client: TestClient) -> None:

@@ -31,7 +31,7 @@ class Chunked(MessageEngine):
     layouts = EdgeList, NeighbourTable
 
     def sums(self, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Sums:
-        return lambda source, target: summed_hidden_layers(source, target, edge_term, graph, layers)
+        return lambda both: summed_hidden_layers(*both.chunk(2, dim=1), edge_term, graph, layers)
 
 
 def summed_hidden_layers(

@@ -57,8 +57,9 @@ class Plain(Engine):
     name = "plain"
 
     def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
-        outputs, options = [], network.compile_options
-        next_ = next_state if options is None or torch.compiler.is_compiling() else _compiled(tuple(options.items()))
+        outputs, options, next_ = [], network.compile_options, next_state
+        if options is not None and not torch.compiler.is_compiling():
+            next_, state = _compiled(tuple(options.items())), _uniform(network, given, state)
         for _ in range(steps):
             state = next_(network, given, state)
             outputs.append(network.read(given, state))  # eq. 4
@@ -73,8 +74,34 @@ def next_state(network: "RRN", given: "Prepared", state: State) -> State:
 
 @cache
 def _compiled(options: tuple[tuple[str, Any], ...]) -> Callable[["RRN", "Prepared", State], State]:
-    """`next_state`, compiled for any size of the graph."""
-    return torch.compile(next_state, **{"dynamic": True, "fullgraph": True} | dict(options))
+    """`next_state`, compiled for any size of the graph. The state must be `_uniform`, and the next one is."""
+
+    def next_uniform_state(network: "RRN", given: "Prepared", state: State) -> State:
+        return _without_repeats(next_state(network, given, state))
+
+    return torch.compile(next_uniform_state, **{"dynamic": True, "fullgraph": True} | dict(options))
+
+
+def _uniform(network: "RRN", given: "Prepared", state: State) -> State:
+    """The same state in the form that it has after a compiled step, so that the first step needs no program of its own.
+
+    The compiler distinguishes tensors that require gradients from others, and repeated tensors from different ones. At
+    first h is x, and an LSTM's memory is zero; later its hidden state is both h and a part of the memory.
+    """
+    state = _without_repeats(state, given.x)
+    if torch.is_grad_enabled() and any(weight.requires_grad for weight in network.parameters()):
+        state = state.map(lambda part: part if part.requires_grad else part.detach().requires_grad_())
+    return state
+
+
+def _without_repeats(state: State, *others: Tensor) -> State:
+    """The state with copies of tensors that it has twice, or that are among the ``others``."""
+    parts = state.parts()
+    earlier = [(*others, *parts[:index]) for index in range(len(parts))]
+    return State.of(
+        part.clone() if any(part is other for other in before) else part
+        for part, before in zip(parts, earlier, strict=True)
+    )
 
 
 ENGINES: dict[str, Engine] = {}

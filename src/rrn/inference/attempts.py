@@ -399,7 +399,7 @@ class AttemptLoop:
         for slot, (trial, attempt) in enumerate(zip(trials, running.attempts.tolist(), strict=True)):
             trial.spent += self.stride
             if trial.record is not None:
-                trial.recorded.setdefault(attempt, []).append(outputs[:, slot])
+                trial.recorded.setdefault(attempt, []).append(outputs[:, slot].clone())  # not all slots
         if self.callback is not None:
             self.callback(running, outputs)
 

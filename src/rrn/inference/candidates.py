@@ -12,6 +12,7 @@ from rrn.graphs import Groups
 from rrn.inference.attempts import Problems, RecurrentNetwork, Slots
 from rrn.inference.committing import CHOICE_NOISE, CommitQueue, Committing
 from rrn.inference.result import Status
+from rrn.inference.rules import StackedLayouts
 from rrn.inference.search import CERTAIN_LOGIT, BestFirstSearch, BranchQueue, CandidateLayout
 from rrn.network import RRN, Prepared
 from rrn.nn.messages import GroupMessage
@@ -66,68 +67,6 @@ class OpenCandidates(NamedTuple):
 
     given: Prepared
     nodes: Tensor
-
-
-class StackedLayouts(NamedTuple):
-    """The layouts of n problems, padded to the same numbers of candidates, groups and columns.
-
-    Attributes:
-        member_of: (n, candidates, columns), groups numbered within their type, -1 for none; (1, …) if all are the same.
-        counts: the largest number of groups of each type.
-        column_types: (columns,).
-        group_of: as ``member_of``, numbered through over all types; the last group, of no rule, instead of -1.
-        lower, upper: (n, groups + 1), bounds of each group.
-    """
-
-    member_of: Tensor
-    counts: tuple[int, ...]
-    column_types: tuple[int, ...]
-    group_of: Tensor
-    lower: Tensor
-    upper: Tensor
-
-    @classmethod
-    def of(cls, layouts: Sequence[CandidateLayout], candidates: int) -> "StackedLayouts":
-        layouts = layouts[:1] if all(layout is layouts[0] for layout in layouts) else layouts
-        types = range(len(layouts[0].counts))
-        counts = tuple(max(layout.counts[t] for layout in layouts) for t in types)
-        widths = [max(layout.column_types.count(t) for layout in layouts) for t in types]
-        first_group, first_column, total = np.cumsum([0, *counts]), np.cumsum([0, *widths]), sum(counts)
-        member_of = np.full((len(layouts), candidates, sum(widths)), -1)
-        lower, upper = np.zeros((2, len(layouts), total + 1), np.int64)
-        upper[:] = candidates + 1
-        for row, layout in enumerate(layouts):
-            start, column = np.cumsum([0, *layout.counts]), 0
-            for t in types:
-                width, to = layout.column_types.count(t), first_group[t]
-                part = layout.groups[:, column : column + width]
-                at = slice(first_column[t], first_column[t] + width)
-                member_of[row, : len(part), at] = np.where(part >= 0, part - start[t], -1)
-                lower[row, to : to + layout.counts[t]] = layout.lower[start[t] : start[t + 1]]
-                upper[row, to : to + layout.counts[t]] = layout.upper[start[t] : start[t + 1]]
-                column += width
-        column_types = tuple(t for t, width in enumerate(widths) for _ in range(width))
-        group_of = np.where(member_of >= 0, member_of + first_group[list(column_types)], total)
-        stacked = (torch.from_numpy(part) for part in (group_of, lower, upper))
-        return cls(torch.from_numpy(member_of), counts, column_types, *stacked)
-
-    def select(self, values: Tensor, problems: Tensor) -> Tensor:
-        """Rows of problems, of values with one row each or one row for all."""
-        return values[problems] if len(values) > 1 else values.expand(len(problems), *values.shape[1:])
-
-    def remaining(self, true: Tensor, problems: Tensor, types: Sequence[int]) -> Tensor:
-        """How many true candidates the groups of each candidate still need, or may have, summed by group type.
-
-        ``true`` is (slots, candidates) bool, ``types`` some of the types; returns (slots, candidates, types).
-        """
-        groups = self.select(self.group_of, problems)
-        lower, upper = self.select(self.lower, problems), self.select(self.upper, problems)
-        index = groups.flatten(1)
-        placed = torch.zeros_like(lower).scatter_add(1, index, true.long().repeat_interleave(groups.shape[2], dim=1))
-        left = (torch.where(lower > 0, lower, upper) - placed).clamp_min(0).float()
-        left[:, -1] = 0
-        of_column = left.gather(1, index).view(groups.shape)
-        return torch.stack([of_column[..., [t == of for of in self.column_types]].sum(2) for t in types], dim=-1)
 
 
 class CandidateNetwork(RecurrentNetwork):
@@ -388,22 +327,11 @@ class CandidateBatch(Problems):
             logits = logits.where((self.batch["open"][problems].cpu() | self.true[problems]), float("-inf"))
         if not self.decides:
             return logits > 0
-        cell = self.stacked.select(self.stacked.group_of[..., 0], problems).expand_as(logits)
-        groups = self.stacked.lower.shape[1]
-        largest = torch.full_like(logits[..., :1], float("-inf")).expand(*logits.shape[:2], groups)
-        return (logits == largest.scatter_reduce(2, cell, logits, "amax").gather(2, cell)) & (logits > float("-inf"))
+        return self.stacked.largest_of_cells(logits, problems)
 
     def keeps_rules(self, chosen: Tensor, problems: Tensor) -> Tensor:
         """Whether a choice (steps, problems, candidates) breaks no rule and contains the givens: (steps, problems)."""
-        steps, count, _ = chosen.shape
-        stacked, groups = self.stacked, self.stacked.lower.shape[1]
-        step, slot, candidate = chosen.nonzero(as_tuple=True)
-        owner = problems[slot] if len(stacked.group_of) > 1 else torch.zeros_like(slot)
-        group = stacked.group_of[owner, candidate] + ((step * count + slot) * groups)[:, None]
-        counts = group.flatten().bincount(minlength=steps * count * groups).view(steps, count, groups)
-        lower, upper = stacked.select(stacked.lower, problems), stacked.select(stacked.upper, problems)
-        valid = ((counts <= upper) & (counts >= lower))[..., :-1].all(-1)
-        return valid & (chosen | ~self.true[problems]).all(-1)
+        return self.stacked.keep_rules(chosen, self.true[problems], problems)
 
     def confidence(self, answers: list[Tensor]) -> np.ndarray:
         if not answers:

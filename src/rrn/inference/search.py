@@ -11,7 +11,7 @@ import heapq
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -64,6 +64,8 @@ class CandidateLayout:
         """Whether exactly one candidate of each group of the first type, a cell, is true, and all are in one."""
         self.index = torch.from_numpy(np.where(groups < 0, len(lower), groups))  # the group of no rule is the last
         self.least, self.most = torch.from_numpy(lower), torch.from_numpy(upper)
+        self.stacked: Any = None
+        """Cache of `rrn.inference.rules.StackedLayouts.of` for problems with this layout."""
 
     @cached_property
     def arrays(self) -> tuple[np.ndarray, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,14 +17,18 @@ from rrn.errors import Failure, InputError
 from rrn.inference.attempts import NOISE, AttemptLoop, Problems, Slots, Trial, result_of
 from rrn.inference.result import Result
 
+if TYPE_CHECKING:
+    import asyncio
+
 Entry = tuple[int, int]
 """A problem and an attempt."""
 OLDEST_SHARE = 4
 """One slot in this many goes to the oldest request, so that new requests cannot starve it."""
-LEVEL_STEPS = 64
-"""A request is at level 0 up to this many steps; each further level has twice as many."""
-OLD_LEVEL = 3
-"""Requests of this level, of 256 steps, are restricted while there are new ones."""
+LEVEL_STEPS = 256
+"""A request is new, at level 0, up to this many steps; each further level has twice as many. An attempt of usual length
+ends before: if newer requests paused it, the slowest answers would wait longest."""
+OLD_LEVEL = 1
+"""Requests of this level are restricted while there are new ones."""
 PAUSED_PER_SLOT = 2
 """Paused attempts for each slot, whose states stay in memory. Beyond that only new requests enter."""
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -88,10 +92,10 @@ class FairLoop(AttemptLoop):
         else:
             entries, waiting = [] if resident is None else resident.entries(), list(self.waiting)
             chosen = self.choose(entries, waiting, slots)
-            if resident is not None:
+            self.running, self.paused = resident, None
+            if resident is not None and not chosen.issuperset(entries):
                 mask = torch.tensor([entry in chosen for entry in entries], dtype=torch.bool, device="cpu")
-                self.running = resident.select(mask)
-                self.paused = None if bool(mask.all()) else resident.select(~mask)
+                self.running, self.paused = resident.select(mask), resident.select(~mask)
             self.waiting = deque(entry for entry in waiting if entry not in chosen)
             self.enter([entry for entry in waiting if entry in chosen])
         if self.problems.search is not None:
@@ -182,14 +186,23 @@ class Service:
             self._unfinished += len(trials)
             self._waiting.append(request)
             self._changed.notify_all()
-        request.future.add_done_callback(lambda future: self._count(request))
+        # neither callback refers to the request: a cycle would keep its recorded outputs in memory for long
+        request.future.add_done_callback(partial(self._count, count, request.begun))
         return request.future
 
     async def solve(self, problems: Problems, **options: Any) -> Result:
         """The result of problems; arguments as of `submit`. Cancelling the coroutine stops the work."""
         import asyncio
 
-        return await asyncio.wrap_future(self.submit(problems, **options))
+        loop = asyncio.get_running_loop()
+        done, future = loop.create_future(), self.submit(problems, **options)
+        future.add_done_callback(partial(_wake, loop, done))
+        try:
+            await done
+        except asyncio.CancelledError:
+            future.cancel()
+            raise
+        return future.result()
 
     def statistics(self) -> dict[str, Any]:
         """Counts for monitoring.
@@ -219,12 +232,11 @@ class Service:
             self._closed = True
             self._changed.notify_all()
 
-    def _count(self, request: Request) -> None:
-        seconds = time.monotonic() - request.begun
-        future = request.future
+    def _count(self, problems: int, begun: float, future: "Future[Result]") -> None:
+        seconds = time.monotonic() - begun
         outcome = "cancelled" if future.cancelled() else "failed" if future.exception() else "answered"
         with self._changed:
-            self._unfinished -= len(request.trials)
+            self._unfinished -= problems
             self._counts[outcome] += 1
             if outcome == "answered":
                 self._seconds[next((limit for limit in BUCKETS if seconds <= limit), float("inf"))] += 1
@@ -297,6 +309,12 @@ def _finish(future: "Future[Result]", compute: Callable[[], Result]) -> None:
             raise
         except Exception as error:
             future.set_exception(error)
+
+
+def _wake(loop: "asyncio.AbstractEventLoop", done: "asyncio.Future[None]", _: "Future[Result]") -> None:
+    """Resume the coroutine that awaits ``done``. `asyncio.wrap_future` would make a cycle with the result in it."""
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(lambda: done.done() or done.set_result(None))
 
 
 def _raise(error: Exception) -> Result:

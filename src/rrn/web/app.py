@@ -28,6 +28,9 @@ from rrn.web.panels import PANELS, Panel, PanelInfo, panel_info
 from rrn.web.pool import Pool
 
 STATIC = Path(__file__).parent / "static"
+SLOTS = 5
+"""Puzzles in the running batch of a worker. With more, a step takes longer, and so do puzzles with many steps. With
+fewer, the network runs more often on less data."""
 WAITING = 32
 """Requests that can wait for a free worker."""
 DESCRIPTION = f"""This API runs recurrent relational networks and returns their answer after every step.
@@ -55,7 +58,7 @@ def create_app(
     if weights is None:
         weights = {name: panel.weights for name, panel in PANELS.items() if panel.weights in shipped()}
     workers = workers or os.cpu_count() or 1
-    pool, service = Pool(workers, waiting), Service(workers=workers, capacity=limits.UNFINISHED_PUZZLES)
+    pool, service = Pool(workers, waiting), Service(slots=SLOTS, workers=workers, capacity=limits.UNFINISHED_PUZZLES)
     target = find_device(device)
 
     def load(name: str | Path, panel: Panel) -> tuple[nn.Module, Preset]:

@@ -45,6 +45,12 @@ def units(box: Box = USUAL) -> np.ndarray:
 
 
 @cache
+def units_of_cells(box: Box = USUAL) -> np.ndarray:
+    """The row, the column and the box of each cell, as indices of `units`: (n², 3)."""
+    return (places(box) + size_of(box) * np.arange(3)[:, None]).T
+
+
+@cache
 def neighbours(box: Box = USUAL) -> np.ndarray:
     """The other cells that share a row, a column or a box with each cell, each of them once: (n², 20) if usual."""
     kinds = places(box)
@@ -93,12 +99,16 @@ def box_of(cells: int) -> Box:
 def clashes(grids: Any, box: Box = USUAL) -> np.ndarray:
     """Which filled cells share a row, column or box with the same digit: bool (n, 81)."""
     grids = as_grids(grids, box)
-    clashing = np.zeros(grids.shape, dtype=bool)
-    for unit in units(box):
-        bits = np.left_shift(1, grids[:, unit], dtype=np.int32) & ~1
-        again = bits[:, 1:] & np.bitwise_or.accumulate(bits, axis=1)[:, :-1]
-        clashing[:, unit] |= (bits & np.bitwise_or.reduce(again, axis=1, keepdims=True)) > 0
-    return clashing
+    parts = np.array_split(grids, 1 + len(grids) // 500)
+    return np.concatenate([_clashes(part, box) for part in parts])
+
+
+def _clashes(grids: np.ndarray, box: Box) -> np.ndarray:
+    bits = np.left_shift(1, grids, dtype=np.int32) & ~1
+    in_units = bits[:, units(box)]
+    again = in_units[..., 1:] & np.bitwise_or.accumulate(in_units, axis=2)[..., :-1]
+    twice = np.bitwise_or.reduce(again, axis=2)  # the digits that occur more than once in each unit
+    return np.asarray((bits & np.bitwise_or.reduce(twice[:, units_of_cells(box)], axis=2)) > 0)
 
 
 def as_puzzles(grids: Any, box: Box = USUAL) -> np.ndarray:
@@ -142,7 +152,13 @@ def solves(solutions: Any, puzzles: Any, box: Box = USUAL) -> np.ndarray:
 
 def grid_to_line(grid: Any) -> str:
     """81 characters, or as many as it has cells; ``.`` for an empty cell."""
-    return "".join(SYMBOLS[digit - 1] if digit else "." for digit in as_grids(grid, box_of(np.size(grid)))[0].tolist())
+    return grids_to_lines(as_grids(grid, box_of(np.size(grid))))[0]
+
+
+def grids_to_lines(grids: np.ndarray) -> list[str]:
+    """`grid_to_line` of each grid, (n, cells). Nothing is checked."""
+    width, text = grids.shape[1], _SYMBOLS[grids].tobytes().decode()
+    return [text[start : start + width] for start in range(0, len(text), width)]
 
 
 def line_to_grid(cells: str) -> np.ndarray:
@@ -152,3 +168,4 @@ def line_to_grid(cells: str) -> np.ndarray:
 
 _CODES = np.zeros(256, np.uint8)
 _CODES[list(SYMBOLS.encode())] = np.arange(1, len(SYMBOLS) + 1)
+_SYMBOLS = np.frombuffer(b"." + SYMBOLS.encode(), np.uint8)

@@ -13,7 +13,15 @@ from rrn.errors import InputError, quote
 from rrn.inference.result import Result
 from rrn.inference.service import Service
 from rrn.tasks.sudoku.examples import EXAMPLES
-from rrn.tasks.sudoku.grid import BOXES, CELLS, SYMBOLS, breaks_a_rule, describe_clash, grid_to_line, line_to_grid
+from rrn.tasks.sudoku.grid import (
+    BOXES,
+    CELLS,
+    breaks_a_rule,
+    describe_clash,
+    grid_to_line,
+    grids_to_lines,
+    line_to_grid,
+)
 from rrn.tasks.sudoku.influence import GROUPS, influence
 from rrn.tasks.sudoku.predict import Stages, digit_probabilities, solve
 from rrn.tasks.sudoku.text import entries_of
@@ -182,7 +190,7 @@ def _rows(found: Result, probabilities: bool) -> bytes:
                 "attempts": result.attempts,
                 "fallback": result.details["fallback"],
                 "confidence": round(result.confidence, 4),
-                "grids": ["".join(map(SYMBOLS.__getitem__, digits)) for digits in record.argmax(-1).tolist()],
+                "grids": grids_to_lines(record.argmax(-1) + 1),
                 "decided": ((record.max(-1) >= DECIDED) | (puzzle > 0)).sum(1).tolist(),
                 "probabilities": np.round(record.astype(float), 3).tolist() if probabilities else None,
             }
