@@ -31,7 +31,11 @@ class Chunked(MessageEngine):
     layouts = EdgeList, NeighbourTable
 
     def sums(self, edge_term: Tensor | None, graph: Graph, layers: Layers) -> Sums:
-        return lambda both: summed_hidden_layers(*both.chunk(2, dim=1), edge_term, graph, layers)
+        def sums(both: Tensor) -> Tensor:
+            source, target = both.chunk(2, dim=1)
+            return summed_hidden_layers(source, target, edge_term, graph, layers)
+
+        return sums
 
 
 def summed_hidden_layers(

@@ -323,7 +323,7 @@ def _back_through_gates(
 
 
 @compiled(fastmath=True)
-def _tanh(x: float) -> float:
+def _tanh(x: Any) -> Any:
     """tanh as a quotient of polynomials, which compiles to vector instructions; absolute error below 4e-7.
 
     The coefficients are a least-squares fit on [-8, 8] whose largest error is 6e-9. NaN stays NaN.

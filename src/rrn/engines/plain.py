@@ -57,7 +57,8 @@ class Plain(Engine):
     name = "plain"
 
     def run(self, network: "RRN", given: "Prepared", state: State, steps: int) -> tuple[Tensor | Outputs, State]:
-        outputs, options, next_ = [], network.compile_options, next_state
+        outputs, options = [], network.compile_options
+        next_: Callable[[RRN, Prepared, State], State] = next_state
         if options is not None and not torch.compiler.is_compiling():
             next_, state = _compiled(tuple(options.items())), _uniform(network, given, state)
         for _ in range(steps):

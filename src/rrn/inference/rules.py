@@ -102,10 +102,10 @@ class StackedLayouts(NamedTuple):
         """
         steps, count, _ = chosen.shape
         if COMPILED:
-            valid = np.empty((steps, count), np.bool_)
+            kept = np.empty((steps, count), np.bool_)
             rules = (part.numpy() for part in (self.group_of, self.lower, self.upper))
-            _keep_rules(chosen.contiguous().numpy(), true.contiguous().numpy(), *rules, self._rows(problems), valid)
-            return torch.from_numpy(valid)
+            _keep_rules(chosen.contiguous().numpy(), true.contiguous().numpy(), *rules, self._rows(problems), kept)
+            return torch.from_numpy(kept)
         groups = self.lower.shape[1]
         step, slot, candidate = chosen.nonzero(as_tuple=True)
         owner = problems[slot] if len(self.group_of) > 1 else torch.zeros_like(slot)

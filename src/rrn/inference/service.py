@@ -314,7 +314,7 @@ def _finish(future: "Future[Result]", compute: Callable[[], Result]) -> None:
 def _wake(loop: "asyncio.AbstractEventLoop", done: "asyncio.Future[None]", _: "Future[Result]") -> None:
     """Resume the coroutine that awaits ``done``. `asyncio.wrap_future` would make a cycle with the result in it."""
     with contextlib.suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(lambda: done.done() or done.set_result(None))
+        loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(None))
 
 
 def _raise(error: Exception) -> Result:
