@@ -10,9 +10,12 @@ import torch
 from rrn import tasks
 from rrn.io.pretrained import find_weights, read_weights
 from rrn.nn.losses import IGNORE
+from rrn.tasks.visual_sudoku.data import drawn_digits
 from rrn.tasks.visual_sudoku.experiment import VisualSudokuExperiment
 from rrn.tasks.visual_sudoku.model import VisualSudoku
+from rrn.tasks.visual_sudoku.presets import VisualSudokuPreset
 from rrn.training.presets import stage_presets
+from rrn.training.trainer import RunFolder, Stage
 
 
 def make(**changes: object) -> VisualSudokuExperiment:
@@ -97,6 +100,17 @@ def test_no_test_image_is_trained_on() -> None:
         for images in (experiment.training_digits, experiment.digits.part("test"))
     )
     assert not train & test
+
+
+def test_the_weights_of_the_last_stage_record_which_digits_they_were_trained_on(tmp_path: Path) -> None:
+    digits = drawn_digits()
+    np.savez(tmp_path / "digits.npz", images=digits.images, labels=digits.labels)
+    whole = dataclasses.replace(tasks.find_preset("visual-sudoku"), digits=tmp_path / "digits.npz")
+    for number, stage in enumerate(stage_presets(whole), 1):
+        experiment = tasks.make_experiment(stage, whole)
+        saved = RunFolder(experiment, Stage(tmp_path, whole, number), tensorboard=False).preset
+        assert isinstance(saved, VisualSudokuPreset)
+        assert saved.digits_checksum == digits.checksum
 
 
 def test_the_first_stages_train_the_image_encoder_alone() -> None:

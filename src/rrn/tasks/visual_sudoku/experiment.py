@@ -26,8 +26,8 @@ VALIDATION = 240
 VALIDATION_SEED = 7
 REASONER = "reasoner."
 SAMPLED = 512
-"""With --own-answers: images that an update draws from the labelled ones, each distorted. Their number is fixed as torch
-keeps memory for every number of images that it has seen."""
+"""With --own-answers: images that an update draws from the labelled ones, each distorted. Their number is fixed:
+torch keeps memory for every number of images that it has seen."""
 
 
 class VisualSudokuExperiment(SudokuExperiment):
