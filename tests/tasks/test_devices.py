@@ -103,7 +103,9 @@ def test_training_and_validating_elsewhere(name: str) -> None:
     here = numbers(name)
     np.testing.assert_allclose(there[:2], here[:2], rtol=1e-4)  # the losses
     # The rest are shares: a network that has hardly begun to tell digits apart decides a few cells by a rounding.
-    np.testing.assert_allclose(there[2:], here[2:], rtol=1e-4, atol=0.05 if name == "visual-sudoku" else 0.01)
+    np.testing.assert_allclose(
+        there[2:], here[2:], rtol=1e-4, atol=0.05 if name in ("visual-sudoku", "sudoku-paper-shallow") else 0.01
+    )
 
 
 BY_NUMBERS = ("sudoku", "sudoku-rn-graph", "visual-sudoku")

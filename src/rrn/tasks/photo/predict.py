@@ -25,7 +25,7 @@ Changes = tuple[tuple[int, int], ...]
 """Cells that are not read as their likeliest digit, and the rank of what is read instead."""
 GUESSES = 20_000
 """Guesses of one search."""
-TURNED_BELOW = 0.85
+TURNED_BELOW = 0.98
 """Mean probability of the digits below which the photo may be turned."""
 
 

@@ -67,7 +67,7 @@ class CellSudoku(PuzzleNetwork):
         if state is not None and "age" in batch:  # a new puzzle starts from x, with gradients
             state = state.where((batch["age"] == 0).repeat_interleave(81), self.rrn.initial_state(given))
         outputs, state = self.rrn.run(given, steps=steps, state=state)
-        return outputs.view(steps, count * 81, 10), state
+        return outputs.reshape(steps, count * 81, 10), state
 
     def features(self, puzzles: Tensor) -> Tensor:
         """Digits (n, 81), or probabilities of "empty" and the digits (n, 81, 10), as node features (n · 81, 48)."""
