@@ -55,14 +55,14 @@ bench: $(READY)
 
 # docs/reproduce.md from src/rrn/tasks/reproduce.json; a test compares the figures there with results/.
 reproduce: $(READY)
-	$(BIN)/rrn reproduce --list --markdown --out docs/reproduce.md > /dev/null
+	$(BIN)/python -m benchmarks.reproduce_page
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The page as static files that run the networks in the browser; needs npm, for onnxruntime-web.
 site: $(READY)
-	$(BIN)/python -m rrn.web.site
+	$(BIN)/python -m static_site.build
 
 wheel: $(READY)
 	$(BIN)/python -m hatchling build

@@ -10,6 +10,7 @@ import time
 from datetime import date
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from rrn.io.files import write_json
 from rrn.io.machine import machine
@@ -33,6 +34,7 @@ def main() -> None:
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         sys.exit(f"no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    missed = []
     for name in names:
         print(f"{name} …", file=sys.stderr, flush=True)
         entry = run(name)
@@ -41,6 +43,10 @@ def main() -> None:
         results[name] = entry
         results["speedup"] = results.get("message_passing", {}).get("speedup")
         write_json(OUT, results)
+        limits: Any = entry.get("met", {})
+        missed += [f"{name}: {limit}" for limit, met in limits.items() if not met]
+    if missed:
+        sys.exit(f"not met: {'; '.join(missed)}")
 
 
 def run(name: str) -> dict[str, object]:

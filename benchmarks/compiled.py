@@ -7,8 +7,9 @@ writes another loop for sums of more than 4,096 numbers, so graphs with more edg
 torch's cache of compiled programs is empty at the start. For the first program of all, here one line without a network,
 torch tests the instructions of the machine and precompiles its headers: its seconds are apart from those of a step.
 
-Sums in another order are rounded differently. So outputs and gradients of plain and compiled steps are also compared
-with those in 64 bits: the compiled ones may differ from these by 1e-5, or by twice as much as the plain ones do.
+``met`` has the limits: a step compiles in 15 s, no recompilation over ten sizes and three numbers of steps, and outputs
+and gradients of all these runs equal the plain ones to 1e-5, absolutely. A limit that is not met is an error, after the
+entry is written. Beside it, for information: differences relative to the largest number, and from 64 bits.
 """
 
 import copy
@@ -27,6 +28,7 @@ from rrn import RRN, engines
 from rrn.nn.losses import every_step
 
 NODES, EDGES, STEPS, REPEATS = 500, 4000, 8, 10
+SECONDS, DIFFERENCE = 15, 1e-5
 SIZES = (7, 20, 33, 50, 64, 100, 200, 300, 400, 500)
 LARGER = (700, 1000)
 """Graphs with more than 4,096 edges."""
@@ -72,15 +74,12 @@ def _figures() -> dict[str, object]:
                 true = train(exact, arguments[0].double(), *arguments[1:])
             difference.add(found, expected)
             runs += 1
-            close += all(torch.allclose(*both, atol=1e-5, rtol=0) for both in zip(found, expected, strict=True))
+            close += all(torch.allclose(*both, atol=DIFFERENCE, rtol=0) for both in zip(found, expected, strict=True))
             relative.add(found, expected, [max(1.0, part.abs().max().item()) for part in expected])
             errors["plain"].add(expected, true)
             errors["compiled"].add(found, true)
         which = "ten sizes" if nodes in SIZES else "sizes of more than 4,096 edges"
         programs[which] = counters["stats"]["unique_graphs"] - before
-    for name, error in errors["compiled"].items():
-        if error > max(1e-5, 2 * errors["plain"][name]):
-            raise RuntimeError(f"compiled and plain differ: {difference}, relative {relative}, errors {errors}")
 
     def seconds(run: Callable[..., object]) -> dict[str, float]:
         with engines.only("plain"):
@@ -89,6 +88,11 @@ def _figures() -> dict[str, object]:
 
     return {
         "about": f"{NODES} nodes, {EDGES} edges, {STEPS} steps, 64 units, two message layers, one thread",
+        "met": {
+            "a step compiles in 15 s": seconds_to_compile["a step, training"] <= SECONDS,
+            "no recompilation over ten sizes": programs["ten sizes"] == programs["one size"],
+            "equal to 1e-5": close == runs,
+        },
         "seconds_to_compile": seconds_to_compile,
         "programs_after": programs,
         "graph_breaks": sum(counters["graph_break"].values()),

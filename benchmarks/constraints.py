@@ -29,9 +29,8 @@ from benchmarks import open_problems as problems
 from rrn.constraints import Constraints, Problem, Solver
 from rrn.constraints.cp_sat import solve_exactly
 from rrn.inference.candidates import CandidateBatch, make_network
-from rrn.inference.committing import CommitQueue, Committing
 from rrn.inference.result import Result
-from rrn.inference.search import Branch
+from rrn.inference.search import Branch, CommitQueue, Committing
 from rrn.io.files import write_json
 from rrn.tasks.evaluation import machine
 

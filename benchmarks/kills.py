@@ -31,7 +31,7 @@ from rrn.tasks.pretty_clevr import experiment as pretty_clevr
 from rrn.tasks.sudoku import experiment as sudoku
 from rrn.training import checkpoints
 from rrn.training.checkpoints import load_checkpoint, save_checkpoint
-from rrn.training.trainer import train
+from rrn.training.trainer import train_stages
 
 DEFAULTS = ("ages", "sudoku", "babi", "pretty-clevr")
 UPDATES = 10
@@ -87,7 +87,8 @@ def attack(task: str, folder: Path, kills: int, seed: int = 0) -> Tally:
 
 def _train(task: str, folder: Path) -> None:
     little_data()
-    train(tasks.make_experiment(replace(tasks.find_preset(task), **LITTLE)), folder, quiet=True)  # type: ignore[arg-type]
+    preset = replace(tasks.find_preset(task), stages=(), **LITTLE)  # type: ignore[arg-type]
+    train_stages(preset, tasks.make_experiment, folder, quiet=True)
 
 
 def _run(task: str, folder: Path, prepare: Callable[[], None], seconds: float | None, tally: Tally) -> bool:

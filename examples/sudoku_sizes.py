@@ -61,7 +61,8 @@ def solved_by_step(
         for low in range(0, len(puzzles), at_a_time):
             part = slice(low, low + at_a_time)
             batch = network.prepare({"puzzle": torch.from_numpy(puzzles[part]).long()}, box)
-            outputs, _ = network(batch, steps=steps, groups=group_table(box, network.device))
+            given = network.open_candidates(batch, group_table(box, network.device))
+            outputs, _ = network(batch, steps=steps, candidates=given)
             right = outputs.argmax(-1).view(steps, -1, puzzles.shape[1]).numpy() + 1 == solutions[part]
             solved, empty = right.all(-1), puzzles[part] == 0
             first[part] = np.where(solved.any(0), solved.argmax(0) + 1, steps + 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rrn.tasks.accuracy import ACCURACY
+from rrn.tasks.evaluation import ACCURACY
 from rrn.tasks.weights import read_config
 
 RESULTS = Path(__file__).parent.parent / "results"

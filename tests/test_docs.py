@@ -1,10 +1,15 @@
 """Every block of Python in README.md and docs/ runs, and every command in them exists."""
 
+import gzip
+import hashlib
 import inspect
 import re
 import shlex
+import tarfile
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -15,6 +20,7 @@ import rrn.inference
 import rrn.viewing
 from rrn.cli import COMMANDS, main
 from rrn.tasks import presets
+from rrn.tasks.visual_sudoku.data import read_digits
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -186,6 +192,37 @@ def test_every_public_data_set_has_a_link_and_a_file() -> None:
     for name in ("17 givens", "Sudoku-Extreme", "hardest known", "bAbI", "MNIST", "Maze-Unique", "SALSA-CLRS"):
         assert any(name in each for each in named), name
     assert all(len(row) == 4 and row[2].strip() for row in rows)
+
+
+def test_mnist_is_converted_as_the_page_says(tmp_path: Path) -> None:
+    """With files of the form of MNIST's: a header, then the pixels or the labels of 300 and 100 images."""
+    rng, images, labels = np.random.default_rng(0), [], []
+    for part, count in (("train", 300), ("t10k", 100)):
+        images.append(rng.integers(0, 256, (count, 28, 28), dtype=np.uint8))
+        labels.append((np.arange(count) % 10).astype(np.uint8))
+        (tmp_path / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(bytes(16) + images[-1].tobytes()))
+        (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(bytes(8) + labels[-1].tobytes()))
+    ((_, code),) = blocks(ROOT / "docs" / "data.md", "python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    names["convert_mnist"](tmp_path, tmp_path / "mnist.npz")
+    digits, every = read_digits(tmp_path / "mnist.npz"), np.concatenate(labels)
+    np.testing.assert_array_equal(digits.images, np.concatenate(images)[every > 0])
+    np.testing.assert_array_equal(digits.labels, every[every > 0])
+
+
+def test_checksums_of_public_files_are_those_of_the_page() -> None:
+    archive = ROOT.parent / "shared" / "data" / "babi" / "en-valid-10k-train-valid.tar.gz"
+    if not archive.is_file():
+        pytest.skip(f"{archive} is not here")
+    page = (ROOT / "docs" / "data.md").read_text()
+    named = dict(re.findall(r"^\| `(en-valid-10k/\S+)` \| `([0-9a-f]{16})` \|$", page, re.MULTILINE))
+    assert len(named) == 2
+    with tarfile.open(archive) as tar:
+        for name, begins in named.items():
+            file = tar.extractfile(next(each for each in tar.getnames() if each.endswith(name)))
+            assert file is not None
+            assert hashlib.sha256(file.read()).hexdigest().startswith(begins), name
 
 
 def test_the_guide_says_how_to_use_tensorboard() -> None:

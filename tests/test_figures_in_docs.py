@@ -241,7 +241,7 @@ def test_the_results_of_the_readme_are_those_of_the_page() -> None:
         for column in ("ours, paper's inputs", "ours, best"):
             for number in numbers(row[column]):
                 assert any(agrees(number, float(other)) for other in shown), (row["task"], column)
-        (value,) = numbers(row["ours, best"])
+        (value,) = numbers(row["ours, best"]) or numbers(row["ours, paper's inputs"])
         best = [
             other
             for other in figures
@@ -273,7 +273,7 @@ def test_the_readme_is_short() -> None:
     assert len(text.splitlines()) <= 150
     for _, rows in tables(text):
         for cell in (cell for row in rows for cell in row.values()):
-            assert len(re.sub(r"\]\([^)]*\)", "]", cell)) <= 60, cell
+            assert len(cell) <= 60, cell
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)

@@ -18,7 +18,7 @@ from rrn.errors import DISTRIBUTION, command, needs_extra
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 TEXTS = ("*.md", "*.py", "*.toml", "*.yml", "*.yaml", "*.cff", "*.html", "*.js", "Makefile", "run")
-FOLDERS = ("src", "docs", "examples", "benchmarks", "results", ".ci")
+FOLDERS = ("src", "docs", "examples", "benchmarks", "static_site", "results", ".ci")
 PUZZLE = "12.4567894567891.378912345623456789156789123489123456734567891267891234591234567."
 
 

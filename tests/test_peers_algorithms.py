@@ -17,6 +17,9 @@ from benchmarks.peers import algorithms, page, recipes, steps, validation
 from benchmarks.peers.baselines import KINDS, Baseline
 from benchmarks.peers.salsa import ALGORITHMS, Batch, Salsa
 
+WEIGHTS = np.random.default_rng(0).uniform(0.1, 0.9, 100_000)
+"""So many that no two edges of a graph have the same one: with equal weights an answer is not unique."""
+
 
 def write(path: Path, sizes: tuple[int, ...], seed: int = 0, weights: bool = False) -> Path:
     """A file of breadth-first searches as SALSA-CLRS has it."""
@@ -144,7 +147,7 @@ def test_what_is_known_after_each_step_of_a_path_by_hand() -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_validation_graphs_have_the_answers_that_the_last_step_knows(algorithm: str, tmp_path: Path) -> None:
-    weights = None if algorithm in ("bfs", "eccentricity") else np.linspace(0.1, 0.9, 500)
+    weights = None if algorithm in ("bfs", "eccentricity") else WEIGHTS
     for family in ("er", "ws", "delaunay"):
         path = tmp_path / f"{algorithm}_val_{family}_24.npz"
         validation.write(path, algorithm, family, 24, 3, weights)
@@ -176,7 +179,7 @@ def test_thinned_graphs_stay_connected_and_lose_edges_in_both_directions(tmp_pat
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_recipe_gives_a_loss_with_gradients(algorithm: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
-    weights = None if algorithm in ("bfs", "eccentricity") else np.linspace(0.1, 0.9, 500)
+    weights = None if algorithm in ("bfs", "eccentricity") else WEIGHTS
     validation.write(tmp_path / "few.npz", algorithm, "er", 12, 4, weights)
     graphs = Salsa(tmp_path / "few.npz").batch([0, 1, 2, 3])
     network = algorithms.make_network(algorithm, hidden=8)
@@ -186,6 +189,69 @@ def test_every_recipe_gives_a_loss_with_gradients(algorithm: str, tmp_path: Path
         loss.backward()
         assert loss.isfinite()
         assert all(p.grad is not None and p.grad.isfinite().all() for p in network.parameters())
+
+
+def test_the_spanning_tree_stays_if_weights_are_replaced_in_the_same_order(tmp_path: Path) -> None:
+    validation.write(tmp_path / "few.npz", "mst_prim", "er", 14, 3, WEIGHTS)
+    graphs = Salsa(tmp_path / "few.npz").batch([0, 1, 2])
+    replaced = recipes.respread(graphs, random.Random(0))
+    assert not torch.equal(replaced.edge_attr, graphs.edge_attr)
+    assert torch.equal(replaced.edge_attr[:, 0], graphs.edge_attr[:, 0])
+    known = steps.prim(replaced, range(1, 15))
+    assert known.pointers is not None
+    assert torch.equal(known.pointers[-1], graphs.answer)
+
+
+def test_prim_joins_one_node_of_each_graph_in_each_step(tmp_path: Path) -> None:
+    validation.write(tmp_path / "few.npz", "mst_prim", "er", 12, 3, WEIGHTS)
+    graphs = Salsa(tmp_path / "few.npz").batch([0, 1, 2])
+    classes = steps.prim(graphs, range(14)).classes
+    assert classes is not None
+    assert classes.sum(1).tolist() == [3 * min(step, 12) for step in range(14)]
+    assert (classes[1] > 0).equal(graphs.x[:, 1] > 0)
+
+
+def test_scores_are_compared_within_each_graph(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    validation.write(tmp_path / "few.npz", "mst_prim", "er", 12, 3, WEIGHTS)
+    data = Salsa(tmp_path / "few.npz")
+    network = algorithms.make_network("mst_prim", hidden=8).eval()
+    with torch.inference_mode():
+        together = network(*algorithms.inputs(data.batch([2, 0, 1]), "mst_prim"), steps=5)
+        apart = [network(*algorithms.inputs(data.batch([row]), "mst_prim"), steps=5) for row in (2, 0, 1)]
+    torch.testing.assert_close(together, torch.cat(apart, dim=1))
+
+
+def test_the_pointer_of_the_step_in_which_a_node_joins_is_kept() -> None:
+    edge_index = torch.tensor([[0, 0, 1, 1, 1, 2, 2], [0, 1, 0, 1, 2, 1, 2]])
+    outputs = torch.zeros(3, 7, 3)
+    loops = torch.nonzero(edge_index[0] == edge_index[1]).flatten()
+    outputs[:, loops, 2] = torch.tensor([[1.0, -1.0, -1.0], [1.0, 1.0, -1.0], [1.0, 1.0, -1.0]])  # in the tree
+    outputs[0, [0, 3, 6], 0] = 1.0  # each node points to itself
+    outputs[1, [1, 2, 5], 0] = 1.0  # 0 → 1, 1 → 0, 2 → 1
+    outputs[2, [1, 4, 6], 0] = 1.0  # 0 → 1, 1 → 2, 2 → 2
+    tree = algorithms.Tree(edge_index, 3)
+    assert tree.update(outputs[:1]).tolist() == [0, 1, 2]
+    assert tree.update(outputs[1:]).tolist() == [0, 0, 2]
+    assert tree.joined.tolist() == [True, True, False]
+
+
+def test_a_partial_measurement_keeps_what_was_not_measured() -> None:
+    known = {
+        "bfs": {
+            "bfs_rrn": {"seed": 0, "given": {"er_16": 1, "er_80": 2}},
+            "bfs_gin": {"seed": 0, "given": {"er_16": 3}},
+        },
+        "dijkstra": {"dijkstra_rrn": {"seed": 0, "given": {"er_16": 4}}},
+    }
+    results = {"bfs": {"bfs_rrn": {"seed": 0, "given": {"er_80": 5}}}}
+    algorithms.keep_unmeasured(results, known)
+    assert results["bfs"]["bfs_rrn"]["given"] == {"er_16": 1, "er_80": 5}
+    assert results["bfs"]["bfs_gin"] == known["bfs"]["bfs_gin"]
+    assert results["dijkstra"] == known["dijkstra"]
+    retrained = {"bfs": {"bfs_rrn": {"seed": 0, "updates": 7, "given": {"er_80": 5}}}}
+    algorithms.keep_unmeasured(retrained, known)
+    assert retrained["bfs"]["bfs_rrn"]["given"] == {"er_80": 5}
 
 
 class Flood:

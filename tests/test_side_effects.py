@@ -88,17 +88,17 @@ def use_trainer():
     import dataclasses
 
     from rrn import tasks
-    from rrn.training.trainer import train
+    from rrn.training.trainer import train_stages
 
     sizes = {"hidden": 16, "message_width": 16, "update_width": 16, "batch_size": 8, "threads": 1}
-    preset = dataclasses.replace(tasks.find_preset("ages"), updates=2, minutes=None, **sizes)
+    preset = dataclasses.replace(tasks.find_preset("ages"), updates=2, minutes=None, stages=(), **sizes)
     with tempfile.TemporaryDirectory() as folder:
-        train(tasks.make_experiment(preset), folder, quiet=True)
+        train_stages(preset, tasks.make_experiment, folder, quiet=True)
 
 
 def draw():
     from rrn.viewing import animate, plot_convergence, record_steps
-    from rrn.viewing.plots import draw_counts
+    from rrn.viewing.plots import plot_lines, save, subplots
 
     record = record_steps(*use_network(), max_steps=3)
     with tempfile.TemporaryDirectory() as folder:
@@ -106,9 +106,9 @@ def draw():
         animate(record, f"{folder}/steps.svg")
         for ending in ("png", "pdf", "svg"):
             plot_convergence(record, f"{folder}/convergence.{ending}", np.zeros(4, int))
-        from pathlib import Path
-
-        draw_counts({"some": np.array([1, 5])}, Path(folder) / "counts.png", "guesses", "puzzles")
+        figure, axes = subplots(figsize=(4, 3))
+        plot_lines(axes, {"some": {"1": 0.5, "2": 0.7}})
+        save(figure, f"{folder}/lines.png")
 
 
 def serve():

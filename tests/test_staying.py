@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from benchmarks.staying import MOST_LOST, measure, recurrent
 
-from rrn.tasks.accuracy import LOSE_ANSWERS
-from rrn.tasks.evaluation import loses_answers
+from rrn.tasks.evaluation import LOSE_ANSWERS, loses_answers
 from rrn.tasks.weights import read_config
 
 MEASURED = json.loads((Path(__file__).parents[1] / "results" / "staying.json").read_text())["networks"]

@@ -20,8 +20,8 @@ from benchmarks.peers.dgl_network import DGLSudoku
 from rrn.errors import InputError
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
+from rrn.tasks.sudoku.model import PuzzleNetwork
 from rrn.tasks.sudoku.predict import answers_by_step, load
-from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 
 STEPS = (16, 32, 64)
 COUNT, SEED = 1000, 2018

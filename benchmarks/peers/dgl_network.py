@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from rrn.nn.updates import State
 from rrn.tasks.sudoku.grid import neighbours
-from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.tasks.sudoku.model import PuzzleNetwork
 from rrn.training.experiment import Batch
 
 HIDDEN = 96

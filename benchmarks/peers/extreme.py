@@ -17,8 +17,8 @@ import torch
 from benchmarks.peers.counting import add_timing, previous, public_file, share, shuffled_puzzles
 from rrn.errors import InputError
 from rrn.tasks.sudoku.exact import count_guesses
+from rrn.tasks.sudoku.model import PuzzleNetwork
 from rrn.tasks.sudoku.predict import load, solve
-from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 
 FILE = "sudoku/extreme_valid.csv.gz"
 BLOCK = 50

@@ -77,9 +77,28 @@ def eccentricity(graphs: Batch, steps: range) -> Known:
     return Known(None, (torch.tensor(steps)[:, None] >= depths(graphs)).long())
 
 
-def spanning_tree(graphs: Batch, steps: range) -> Known:
-    """The answer at every step: no rule between neighbours tells what Prim's algorithm knows by then."""
-    return Known(graphs.answer.expand(len(steps), -1))
+def prim(graphs: Batch, steps: range) -> Known:
+    """In each step the node with the lightest edge to the tree joins it (class 1); the start joins in step 1.
+
+    A node points to the node of the tree to which its edge is lightest, as long as it has not joined; without such an
+    edge, to itself. A node of the tree points to its parent.
+    """
+    (senders, receivers), weights, nodes = graphs.edge_index, graphs.edge_attr[:, 1], len(graphs.x)
+    itself, loop, start = torch.arange(nodes), senders == receivers, graphs.x[:, 1] > 0
+    tree, pointers, found = torch.zeros(nodes, dtype=torch.bool), itself, []
+    joining = start
+    for _ in range(steps[-1] + 1):
+        found.append((pointers, tree))
+        tree = tree | joining
+        through = torch.where(tree[receivers] & ~tree[senders] & ~loop, weights, torch.inf)
+        key = lowest(through, senders, nodes)
+        target = torch.full_like(itself, -1).scatter_reduce(
+            0, senders, torch.where(through == key[senders], receivers, -1), "amax"
+        )
+        pointers = torch.where(tree | key.isinf(), pointers, target)
+        joining = (key == lowest(key, graphs.batch, len(graphs.length))[graphs.batch]) & ~key.isinf()
+    chosen = found[steps[0] : steps[-1] + 1]
+    return Known(torch.stack([pointers for pointers, _ in chosen]), torch.stack([tree.long() for _, tree in chosen]))
 
 
-KNOWN = {"bfs": breadth_first, "dijkstra": dijkstra, "mst_prim": spanning_tree, "eccentricity": eccentricity}
+KNOWN = {"bfs": breadth_first, "dijkstra": dijkstra, "mst_prim": prim, "eccentricity": eccentricity}

@@ -31,6 +31,8 @@ from rrn.io.machine import machine
 from rrn.nn.pointers import pointer_losses
 
 WARM_UP = 200
+SHARP_RATE = 5e-3
+"""Learning rate of the readout alone: see `recipes.sharp_loss`."""
 
 
 class Averaged:
@@ -82,37 +84,55 @@ def train_algorithm(options: argparse.Namespace) -> None:
     lr = options.lr or (2e-3 if ours else RATES[options.model])
     batch_size = options.batch_size or (32 if ours else 8)
     redraw = options.redraw if ours else 0.0
-    optimizer, averaged = torch.optim.AdamW(network.parameters(), lr=lr), Averaged(network)
     folder = weights_of(options.algorithm, options.model, options.seed, options.weights)
-    update, mean, shown = 0, 0.0, 0.0
-    for update, passed in clock(options.minutes, optimizer, lr):
-        graphs = data.batch([rng.randrange(len(data)) for _ in range(batch_size)], redraw, rng)
-        if isinstance(network, RRN):
-            loss = recipes.loss(network, options.algorithm, graphs, rng)
+    stages = recipes.SHARPEN.get(options.algorithm, ((1.0, 1.0),)) if ours else ((1.0, 1.0),)
+    updates, passed = 0, 0.0
+    for share, factor in stages:
+        sharpen = isinstance(network, RRN) and factor > 1
+        weights = list(network.readout.parameters() if sharpen else network.parameters())
+        averaged = Averaged(network)
+        if sharpen:
+            rate, size, share_redrawn = SHARP_RATE, 2 * batch_size, 1.0
+            optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=0.0)
         else:
-            loss = baseline_loss(network, graphs, data.pointers)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimizer.step()
-        averaged.update()
-        mean += (loss.item() - mean) * max(0.02, 1 / (update + 1))
-        if passed - shown > options.every:
-            shown = passed
-            print(f"{passed:.2f} minutes, update {update}, loss {mean:.4f}", flush=True)
-            for path in options.watch:
-                print("   ", path.stem, accuracy(averaged.average, options.algorithm, Salsa(path), True), flush=True)
-    for path in options.watch:
-        print("final", path.stem, accuracy(averaged.average, options.algorithm, Salsa(path), True), flush=True)
+            rate, size, share_redrawn = lr, batch_size, redraw
+            optimizer = torch.optim.AdamW(weights, lr=rate)
+        mean, shown, before = 0.0, 0.0, passed
+        for update, now in clock(share * options.minutes, optimizer, rate):
+            graphs = data.batch([rng.randrange(len(data)) for _ in range(size)], share_redrawn, rng)
+            if not isinstance(network, RRN):
+                loss = baseline_loss(network, graphs, data.pointers)
+            elif sharpen:
+                loss = recipes.sharp_loss(network, options.algorithm, graphs, rng, factor)
+            else:
+                loss = recipes.loss(network, options.algorithm, graphs, rng)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(weights, 1.0)
+            optimizer.step()
+            averaged.update()
+            updates, passed = updates + 1, before + now
+            mean += (loss.item() - mean) * max(0.02, 1 / (update + 1))
+            if now - shown > options.every:
+                shown = now
+                print(f"{passed:.2f} minutes, update {updates}, loss {mean:.4f}", flush=True)
+                for path in options.watch:
+                    print(
+                        "   ", path.stem, accuracy(averaged.average, options.algorithm, Salsa(path), True), flush=True
+                    )
+        if ours:
+            network.load_state_dict(averaged.average.state_dict())
+    watch(averaged.average, options)
     final = averaged.average if ours else network.eval()
     final.save_pretrained(folder) if isinstance(final, RRN) else final.save(folder)
     about: dict[str, Any] = {
         "algorithm": options.algorithm,
         "model": options.model,
         "parameters": sum(p.numel() for p in network.parameters()),
+        **({"hidden": network.hidden} if isinstance(network, RRN) else {}),
         "seed": options.seed,
         "processor_minutes": options.minutes,
-        "updates": update + 1,
+        "updates": updates,
         "batch_size": batch_size,
         "lr": lr,
         "redrawn_positions": redraw,
@@ -123,6 +143,12 @@ def train_algorithm(options: argparse.Namespace) -> None:
     }
     write_json(folder / "about.json", about)
     print(about)
+
+
+def watch(network: nn.Module, options: argparse.Namespace) -> None:
+    """Print the accuracy on the validation files to report on."""
+    for path in options.watch:
+        print("   ", path.stem, accuracy(network, options.algorithm, Salsa(path), True), flush=True)
 
 
 def train_maze(options: argparse.Namespace) -> None:
@@ -183,7 +209,7 @@ def run(argv: list[str] | None) -> None:
     algorithms.add_argument("--seed", type=int, default=0)
     algorithms.add_argument("--lr", type=float)
     algorithms.add_argument("--batch-size", type=int)
-    algorithms.add_argument("--redraw", type=float, default=0.5, help="share of graphs with redrawn positions (ours)")
+    algorithms.add_argument("--redraw", type=float, default=0.75, help="share of graphs with redrawn positions (ours)")
     algorithms.add_argument("--weights", type=Path, default=WEIGHTS, help="folder of the folder that is written")
     algorithms.add_argument("--every", type=float, default=0.5, help="minutes between two reports")
     algorithms.add_argument("--watch", type=Path, nargs="*", default=[], help="validation files to report on")

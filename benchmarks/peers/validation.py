@@ -17,7 +17,7 @@ from benchmarks.peers.salsa import ALGORITHMS, FAMILIES
 
 
 def draw(family: str, nodes: int, rng: np.random.Generator) -> nx.Graph:
-    """A connected random graph with shuffled node numbers."""
+    """A connected random graph. As in SALSA-CLRS, the nodes of a Watts–Strogatz graph are numbered along its ring."""
     while True:
         seed = int(rng.integers(1 << 31))
         if family == "er":
@@ -31,6 +31,8 @@ def draw(family: str, nodes: int, rng: np.random.Generator) -> nx.Graph:
             for triangle in Delaunay(rng.random((nodes, 2))).simplices.tolist():
                 nx.add_cycle(graph, triangle)
         if nx.is_connected(graph) and len(graph) == nodes:
+            if family == "ws":
+                return graph
             return nx.relabel_nodes(graph, dict(enumerate(rng.permutation(nodes).tolist())))
 
 

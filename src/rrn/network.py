@@ -414,7 +414,12 @@ class RRN(Resettable):
         if batch is not None and (batch.shape != (nodes,) or batch.dtype != torch.int64):
             raise InputError(f"batch: expected torch.int64 of shape ({nodes},), got {batch.dtype} {tuple(batch.shape)}")
         if not torch.compiler.is_compiling() and x.device.type != "meta":
-            self._check_values(x, edge_attr, batch)
+            for name, numbers in (("x", x), ("edge_attr", edge_attr)):
+                if numbers is not None and not numbers.isfinite().all():
+                    row = int((~numbers.isfinite()).flatten(1).any(1).nonzero()[0])
+                    raise NotFiniteError(f"{name}: not finite (NaN or infinity) in row {row}")
+            if batch is not None and (int(batch[0]) != 0 or bool((batch.diff() < 0).any())):
+                raise InputError("batch: expected graph numbers in ascending order from 0")
         return graph
 
     def _check_dtype(self, name: str, values: Tensor) -> None:
@@ -424,12 +429,3 @@ class RRN(Resettable):
             raise InputError(f"{name}: expected {weights.dtype}, as the network's weights are, got {values.dtype}")
         if values.device != weights.device:
             raise InputError(f"{name}: expected device {weights.device}, where the network is, got {values.device}")
-
-    @staticmethod
-    def _check_values(x: Tensor, edge_attr: Tensor | None, batch: Tensor | None) -> None:
-        for name, values in (("x", x), ("edge_attr", edge_attr)):
-            if values is not None and not values.isfinite().all():
-                row = int((~values.isfinite()).flatten(1).any(1).nonzero()[0])
-                raise NotFiniteError(f"{name}: not finite (NaN or infinity) in row {row}")
-        if batch is not None and (int(batch[0]) != 0 or bool((batch.diff() < 0).any())):
-            raise InputError("batch: expected graph numbers in ascending order from 0")

@@ -41,29 +41,16 @@ def test_generated_puzzles(call: Call, tmp_path: Path) -> None:
         assert (folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 
-def test_hard_puzzles_and_their_figure(call: Call, pool: Path, tmp_path: Path) -> None:
-    out, figure, beside = tmp_path / "hard.csv", tmp_path / "hard.png", tmp_path / "beside.txt"
-    beside.write_text("\n".join(pool.read_text().split("\n")[1:3]))
-    flags = [
-        "--hard",
-        "--count",
-        3,
-        "--least-guesses",
-        2,
-        "--pool-avoid",
-        beside,
-        "--figure",
-        figure,
-        "--beside",
-        beside,
-    ]
+def test_hard_puzzles(call: Call, pool: Path, tmp_path: Path) -> None:
+    out, avoided = tmp_path / "hard.csv", tmp_path / "avoided.txt"
+    avoided.write_text("\n".join(pool.read_text().split("\n")[1:3]))
+    flags = ["--hard", "--count", 3, "--least-guesses", 2, "--pool-avoid", avoided]
     code, printed, err = call("data", "sudoku", "--out", out, *flags)
     assert (code, printed) == (0, "")
     assert f"puzzles written to {out}: hard 3\n" in err
     assert " puzzles per second\n" in err
-    assert figure.read_bytes().startswith(b"\x89PNG")
     assert (count_guesses(read_puzzles(out, prove="all").puzzles) >= 2).all()
-    assert list(json.loads((tmp_path / "hard.json").read_text())["avoided"]) == ["beside.txt"]
+    assert list(json.loads((tmp_path / "hard.json").read_text())["avoided"]) == ["avoided.txt"]
 
 
 def test_the_papers_sets_from_a_pool(call: Call, pool: Path, tmp_path: Path) -> None:
@@ -103,9 +90,6 @@ def test_a_split_seed_shuffles_the_pool(call: Call, pool: Path, tmp_path: Path) 
         (["--pool-avoid", "no.csv"], "--pool-avoid: does nothing without --hard; leave it out"),
         (["--hard", "--pool", "no.csv"], "--hard: does nothing with --pool; leave it out"),
         (["--hard", "--extra-givens", 0, 3], "--extra-givens: does nothing with --hard; leave it at (0, 17)"),
-        (["--hard", "--beside", "no.csv"], "--beside: does nothing without --figure; leave it out"),
-        (["--hard", "--figure", "x.jpg"], "x.jpg: expected a name that ends in .png"),
-        (["--hard", "--figure", "x.png", "--beside", "no.csv"], "no.csv: cannot be read (No such file or directory)"),
         (["--hard", "--out", "set"], "set: expected the name of a file that ends in .csv or .csv.gz"),
         (["--pool", "no.csv", "--count", 5], "--count: does nothing with --pool; leave it out"),
         (["--pool", "no.csv"], "no.csv: cannot be read (No such file or directory)"),

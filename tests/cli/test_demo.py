@@ -9,7 +9,7 @@ import pytest
 
 from rrn.cli import COMMANDS, demo
 from rrn.errors import command
-from rrn.tasks.accuracy import ACCURACY
+from rrn.tasks.evaluation import ACCURACY
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -30,9 +30,6 @@ def test_the_demo_where_there_is_no_terminal(call: Call, tmp_path: Path, monkeyp
     for line in commands:
         assert line.split(" && ")[-1].split()[1] in COMMANDS
         assert line.split(" && ")[-1].startswith(command("rrn") + " ")
-    code, out, err = call("demo", "--gif", "run.gif")
-    assert (code, out) == (2, "")
-    assert "needs the extra 'figures'" in err
 
 
 def test_on_a_terminal_it_is_redrawn_in_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

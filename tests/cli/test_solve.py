@@ -129,7 +129,7 @@ def test_an_unsolved_puzzle_is_reported_and_its_clashes_are_marked(call: Call) -
 
 def test_an_impossible_puzzle_costs_one_attempt(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded, load = [], solve_command.load
-    monkeypatch.setattr(solve_command, "load", lambda name, device: loaded.append(name) or load(name, device))
+    monkeypatch.setattr(solve_command, "load", lambda name, *more: loaded.append(name) or load(name, *more))
     code, out, err = call("solve", IMPOSSIBLE)
     assert (code, err) == (1, "")
     assert loaded == ["sudoku"], "no fallback"
@@ -205,7 +205,7 @@ def test_puzzles_that_the_first_network_leaves_go_to_the_fallback(
     options: list[object], loaded: list[str], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names, load = [], solve_command.load
-    monkeypatch.setattr(solve_command, "load", lambda name, device: names.append(name) or load(name, device))
+    monkeypatch.setattr(solve_command, "load", lambda name, *more: names.append(name) or load(name, *more))
     call("solve", EXAMPLES[0], *options)
     assert names == loaded
 

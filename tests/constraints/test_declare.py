@@ -14,7 +14,8 @@ from rrn.inference.result import Status
 from rrn.tasks.sudoku.data import add_givens
 from rrn.tasks.sudoku.declared import sudoku
 from rrn.tasks.sudoku.exact import generate
-from rrn.tasks.sudoku.model import candidates_of, group_table
+from rrn.tasks.sudoku.grid import candidates_of
+from rrn.tasks.sudoku.model import group_table
 
 
 def squares(size: int) -> Constraints:

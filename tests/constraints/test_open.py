@@ -70,8 +70,7 @@ def test_k_is_given_to_the_network_and_kept() -> None:
     solver = untrained(constraints)
     problem = constraints.problem(given=[(0, 1)])
     batch = solver.batch_of([problem])
-    left = batch.features(batch.true, torch.tensor([0]))
-    assert left is not None
+    left = batch.inputs(torch.tensor([0]))[0]["features"]
     assert left[0, :, 0].view(7, 3).tolist() == [[2.0, 3.0, 1.0]] * 7, "a seat of the second table is taken"
     other = constraints.problem(given=[(0, 0)])
     assert not torch.equal(solver.beliefs(problem)[:, :, 3:], solver.beliefs(other)[:, :, 3:])
@@ -151,12 +150,9 @@ def test_open_training_targets_are_valid_solutions_near_the_logits() -> None:
     objective = SlotObjective(solver, constraints.dig, settings, "cpu")
     objective.loss(0, 0.0)
     assert objective.ambiguous
-    targets = objective.batch.target.split(objective.batch.sizes.tolist())
     several, others = 0, 0
-    for problem, target in zip(objective.batch.problems, targets, strict=True):
-        true = problem.open.copy()
-        true[problem.open] = target.numpy()
-        true[problem.given_numbers] = True
+    for problem, target in zip(objective.problems.values(), objective.targets.numpy(), strict=True):
+        true = target[: len(problem.open)]
         assert problem.violations(np.flatnonzero(true)) == []
         several += problem.count_solutions() > 1
         others += bool((true != problem.answer).any())

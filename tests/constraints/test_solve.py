@@ -12,8 +12,9 @@ import torch
 from tests.constraints.test_declare import queens, squares
 
 from rrn.constraints import Constraints, Problem, Solver
-from rrn.constraints.training import TrainingBatch, _loss, _right
+from rrn.constraints.training import are_right, loss_of, targets_of
 from rrn.errors import InputError
+from rrn.inference.attempts import Slots
 from rrn.inference.candidates import CandidateBatch, make_network
 from rrn.inference.result import Result, Status
 from rrn.inference.search import FIRST_SPLIT
@@ -69,16 +70,17 @@ def test_the_largest_logit_of_each_group_is_chosen() -> None:
 
 def test_the_loss_equals_the_cross_entropy_of_each_group() -> None:
     constraints = Constraints(5, exactly={"a": [[0, 1, 2], [3, 4]]})
-    batch = TrainingBatch([constraints.problem(answer=[1, 4])], untrained(constraints.group_types))
-    logits = torch.tensor([[3.0, 1, 2, 5, 4], [0.0, 9, 0, 0, 9]])
-    groups = [(logits[:, :3], 1), (logits[:, 3:], 1)]
+    problems = [constraints.problem(answer=[1, 4])]
+    batch, targets = candidate_batch(problems), targets_of(problems, candidate_batch(problems))
+    logits = torch.tensor([[[3.0, 1, 2, 5, 4]], [[0.0, 9, 0, 0, 9]]])
+    groups = [(logits[:, 0, :3], 1), (logits[:, 0, 3:], 1)]
     expected = torch.stack([-part.log_softmax(1)[:, true] for part, true in groups]).mean()
-    assert torch.allclose(_loss(logits, batch), expected)
-    assert _right(logits, batch).tolist() == [[False], [True]]
-    loose = Constraints(2, at_most={"b": [[0, 1]]})
-    batch = TrainingBatch([loose.problem(answer=[1])], untrained(loose.group_types))
+    assert torch.allclose(loss_of(logits, targets, batch), expected)
+    assert are_right(logits, targets, batch).tolist() == [[False], [True]]
+    problems = [Constraints(2, at_most={"b": [[0, 1]]}).problem(answer=[1])]
+    batch = candidate_batch(problems)
     expected = (torch.tensor(1.0).exp().log1p() + torch.tensor(-2.0).exp().log1p()) / 2
-    assert torch.allclose(_loss(torch.tensor([[1.0, 2.0]]), batch), expected)
+    assert torch.allclose(loss_of(torch.tensor([[[1.0, 2.0]]]), targets_of(problems, batch), batch), expected)
 
 
 def test_the_loss_of_a_contradictory_problem() -> None:
@@ -90,13 +92,16 @@ def test_the_loss_of_a_contradictory_problem() -> None:
     assert impossible.given[0] not in (1, 4)
     assert impossible.answer is None
     left = int(impossible.open.sum())
-    batch = TrainingBatch([possible, impossible], untrained(constraints.group_types))
-    logits = torch.tensor([[3.0, 1, 2, 5, 4, *[-1.0, 0.5, 2.0][:left]], [0.0, 9, 0, 0, 9, *[-7.0] * left]])
+    problems = [possible, impossible]
+    batch, targets = candidate_batch(problems), targets_of(problems, candidate_batch(problems))
+    logits = torch.where(batch.true, 20.0, -20.0).repeat(2, 1, 1)
+    logits[:, 0] = torch.tensor([[3.0, 1, 2, 5, 4], [0.0, 9, 0, 0, 9]])
+    among = logits[:, 1, torch.from_numpy(impossible.open)] = torch.tensor([[-1.0, 0.5, 2.0][:left], [-7.0] * left])
     nothing = torch.zeros(2, 1)
-    groups = [(logits[:, :3], 1), (logits[:, 3:5], 1), (logits[:, 5:], left)]
+    groups = [(logits[:, 0, :3], 1), (logits[:, 0, 3:], 1), (among, left)]
     expected = torch.stack([-torch.cat([part, nothing], dim=1).log_softmax(1)[:, true] for part, true in groups])
-    assert torch.allclose(_loss(logits, batch, contradictions=True), expected.mean())
-    assert _right(logits, batch, contradictions=True).tolist() == [[False, False], [True, True]]
+    assert torch.allclose(loss_of(logits, targets, batch, contradictions=True), expected.mean())
+    assert are_right(logits, targets, batch, contradictions=True).tolist() == [[False, False], [True, True]]
 
 
 def test_the_shipped_weights_solve_declared_sudokus() -> None:
@@ -340,12 +345,11 @@ def test_training_with_contradictions_teaches_to_detect_them() -> None:
     assert len(impossible) > 20
     assert all(problem.count_solutions() == 0 for problem in impossible)
     for problems, share in ((possible, 1.0), (impossible, 0.5)):
-        batch = TrainingBatch(problems, trained)
         losses = []
         for solver in (trained, untrained):
-            state = solver.network.initial_state(torch.ones(batch.graph.num_nodes, 1))
-            logits, _ = batch.run(solver.network, 8, state)
-            losses.append(float(_loss(logits[-1:], batch, contradictions=True)))
+            batch, numbers = solver.batch_of(problems, search=False), torch.arange(len(problems))
+            logits, _ = batch.run(Slots.enter(numbers, *batch.enter(numbers)), 8)
+            losses.append(float(loss_of(logits[-1:], targets_of(problems, batch), batch, contradictions=True)))
         assert losses[0] < share * losses[1]
 
 

@@ -26,9 +26,6 @@ class _OnTables:
     def _read(self, graphs: Any) -> list[Sample]:
         return super()._read(_rows(graphs))  # type: ignore[misc]
 
-    def _read_labelled(self, graphs: Any, labels: Any) -> tuple[list[Sample], list[np.ndarray]]:
-        return super()._read_labelled(_rows(graphs), labels)  # type: ignore[misc]
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         return super().fit(X, y, sample_weight)  # type: ignore[misc]
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from rrn.constraints import Constraints
-from rrn.inference.committing import SURE, CommitQueue, propagate
-from rrn.inference.search import Visit
+from rrn.inference.rules import propagate
+from rrn.inference.search import SURE, CommitQueue, Visit
 from rrn.nn.updates import State
 
 

@@ -6,8 +6,7 @@ import torch
 
 from rrn import _compat
 from rrn.inference import rules
-from rrn.inference.rules import StackedLayouts
-from rrn.inference.search import CandidateLayout
+from rrn.inference.rules import CandidateLayout, StackedLayouts
 from rrn.tasks.sudoku.declared import sudoku
 from rrn.tasks.sudoku.exact import generate
 

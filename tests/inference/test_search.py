@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from rrn.inference.attempts import Slots
+from rrn.inference.rules import CandidateLayout
 from rrn.inference.search import (
     EVALUATION_STEPS,
     FIRST_SPLIT,
@@ -16,7 +17,6 @@ from rrn.inference.search import (
     BestFirstSearch,
     Branch,
     BranchQueue,
-    CandidateLayout,
     Visit,
     choose_guess,
 )

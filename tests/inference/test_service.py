@@ -15,7 +15,6 @@ from torch import Tensor
 from rrn import InputError, State
 from rrn.inference import BusyError, ClosedError, Service
 from rrn.inference.attempts import STRIDE, AttemptLoop, Problems, Slots, Trial, run_attempts
-from rrn.inference.result import Status
 from rrn.inference.service import FairLoop, Request
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.examples import EXAMPLES
@@ -44,7 +43,7 @@ class Shared(Timed):
 
 
 def request(problems: Timed, max_steps: int = 64, attempts: int = 1, client: str = "") -> Request:
-    trials = [Trial(max_steps, attempts, lambda row=row: problems.diagnose(row)) for row in range(len(problems))]
+    trials = [Trial(problems, row, max_steps, attempts) for row in range(len(problems))]
     return Request(problems, trials, client)
 
 
@@ -221,9 +220,9 @@ def test_finished_requests_leave_memory_without_the_garbage_collector(how: str) 
 
 
 def test_a_recorded_problem_does_not_keep_the_outputs_of_other_slots() -> None:
-    loop, problems = AttemptLoop(Timed([NEVER], *[[3]] * 30)), range(31)
-    trials = [Trial(64, 1, lambda: (Status.UNSOLVED, ""), record=lambda outputs: outputs) for _ in problems]
-    for problem, trial in zip(problems, trials, strict=True):
+    problems = Timed([NEVER], *[[3]] * 30)
+    loop, trials = AttemptLoop(problems), [Trial(problems, row, 64, 1, record=lambda made: made) for row in range(31)]
+    for problem, trial in enumerate(trials):
         loop.add(problem, trial)
     loop.advance(31)
     (recorded,) = trials[0].recorded[1]
@@ -286,14 +285,18 @@ def test_sudokus_of_many_callers_have_the_answers_of_one_batch() -> None:
     service.close()
 
 
+def grid(puzzle: str) -> np.ndarray:
+    return np.array([[int(digit) if digit.isdigit() else 0 for digit in puzzle]], np.uint8)
+
+
 def test_a_search_survives_pauses() -> None:
     """Two slots for nine attempts, and new puzzles in between."""
     hard, easy, service = load("sudoku-hard"), load("sudoku"), Service(slots=2)
-    extreme = Stages("986.....4.......3..31.9..6...4.5.1..1..6...2..9..81..5.....5.9.........6467......", hard)
+    extreme = Stages(grid("986.....4.......3..31.9..6...4.5.1..1..6...2..9..81..5.....5.9.........6467......"), hard)
     future = service.submit(extreme.problems(hard, extreme.rows), max_steps=96, attempts=4)
-    other = Stages(EXAMPLES[0], hard)
+    other = Stages(grid(EXAMPLES[0]), hard)
     more = [service.submit(other.problems(hard, other.rows), max_steps=96) for _ in range(3)]
-    small = Stages(EXAMPLES[1], easy)
+    small = Stages(grid(EXAMPLES[1]), easy)
     assert service.submit(small.problems(easy, small.rows), max_steps=128).result(60).solved.all()
     assert all(each.result(60).solved.all() for each in more)
     assert future.result(60).solved.all()

@@ -16,7 +16,7 @@ from rrn.errors import needs_extra
 from rrn.io.export import run_program, start_program, step_program, write_onnx
 from rrn.tasks.sudoku import export as sudoku_export
 from rrn.tasks.sudoku.exact import generate
-from rrn.tasks.sudoku.model import candidates_of
+from rrn.tasks.sudoku.grid import candidates_of
 from rrn.tasks.weights import from_pretrained
 
 onnxruntime = pytest.importorskip("onnxruntime")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rrn.inference.result import Status
-from rrn.tasks.answers import answer_result, important_facts, is_correct, top_choices
+from rrn.tasks.answers import answer_result, important_facts, top_choices
 
 PROBABILITIES = np.array([[0.2, 0.5, 0.3], [0.7, 0.2, 0.1]], dtype=np.float32)
 RESULT = answer_result(
@@ -25,12 +25,6 @@ def test_a_question_without_an_answer_is_unsolved() -> None:
     result = answer_result(PROBABILITIES, ("unknown", "garden", "office"), "?", no_answer="unknown")
     assert (result.answers, result.status) == ("unknown", Status.UNSOLVED)
     assert "do not contain the answer" in result.message
-
-
-def test_correctness_needs_a_known_truth() -> None:
-    assert is_correct(RESULT) is None
-    assert is_correct(answer_result(np.array([[0.6, 0.4]]), "ab", "?", truth="a")) is True
-    assert is_correct(answer_result(np.array([[0.6, 0.4]]), "ab", "?", truth="b")) is False
 
 
 def test_important_facts_are_sorted_and_unimportant_ones_are_omitted() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.training.runs import train
 
 from rrn import tasks
 from rrn.tasks.ages import experiment as ages
@@ -16,7 +17,6 @@ from rrn.tasks.sudoku import experiment as sudoku
 from rrn.tasks.visual_sudoku import experiment as visual_sudoku
 from rrn.training.checkpoints import load_checkpoint
 from rrn.training.experiment import Experiment
-from rrn.training.trainer import train
 
 UPDATES, CRASH, POOL_UPDATES = 8, 5, 3
 SMALL = {

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.training.runs import train
 
 from rrn.cli import main
 from rrn.errors import InputError
 from rrn.io.pretrained import find_weights
 from rrn.tasks import find_preset, make_experiment
 from rrn.tasks.weights import from_pretrained
-from rrn.training.trainer import train
 
 
 def run(folder: Path, start_from: str, updates: int = 1) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.training.runs import train
 from torch import Tensor, nn
 
 from rrn import RRN, CompleteGraphs, State
@@ -26,7 +27,7 @@ from rrn.training.checkpoints import list_checkpoints, load_checkpoint
 from rrn.training.experiment import Batch, Experiment, Shard, check_divisible, make_optimizer, seeded
 from rrn.training.loop import Average, Diverged, learning_rate
 from rrn.training.presets import Preset
-from rrn.training.trainer import Outcome, train
+from rrn.training.trainer import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,6 @@
-from pathlib import Path
-
-import numpy as np
 import pytest
 
-from rrn.viewing.plots import add_legend, draw_counts, plot_lines, subplots, transpose
+from rrn.viewing.plots import add_legend, plot_lines, subplots, transpose
 
 
 def test_lines_are_in_the_order_of_their_numbers() -> None:
@@ -14,9 +11,3 @@ def test_lines_are_in_the_order_of_their_numbers() -> None:
     assert [line.get_label() for line in axes.get_lines()] == ["8 steps", "16 steps"]
     assert list(axes.get_lines()[1].get_xdata()) == [2, 10]
     assert list(axes.get_lines()[1].get_ydata()) == [0.7, 0.4]
-
-
-def test_counts_of_several_sets(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    draw_counts({"hard": np.array([3, 70]), "easy": np.array([0, 0, 1])}, tmp_path / "c.png", "guesses", "puzzles")
-    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")

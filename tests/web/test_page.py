@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.web.browsing import DESK, status_text, until
 
-from rrn.tasks.accuracy import ACCURACY
+from rrn.tasks.evaluation import ACCURACY
 from rrn.tasks.sudoku.exact import count_solutions, generate
 from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import BOXES, grid_to_line, solves

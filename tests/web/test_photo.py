@@ -9,14 +9,13 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from static_site.digit_reader import FILE, numbers
 from tests.tasks.photo.drawing import draw_grid
 
-from rrn.tasks.photo.cells import cut_cells
-from rrn.tasks.photo.grid import find_grid
+from rrn.tasks.photo.grid import cut_cells, find_grid
 from rrn.tasks.photo.predict import load_reader, read_cells
 from rrn.tasks.photo.render import render_photo
 from rrn.web.app import STATIC
-from rrn.web.reader import FILE, numbers
 
 SCRIPT = Path(__file__).parent / "read_photo.mjs"
 
@@ -37,7 +36,7 @@ def by_script(folder: Path, images: list[np.ndarray]) -> list[dict[str, Any]]:
 
 
 def test_the_page_has_the_shipped_weights() -> None:
-    assert FILE.read_bytes() == numbers(load_reader()).tobytes(), "run: python -m rrn.web.reader"
+    assert FILE.read_bytes() == numbers(load_reader()).tobytes(), "run: python -m static_site.digit_reader"
 
 
 def test_photos_are_read_as_in_python(tmp_path: Path) -> None:

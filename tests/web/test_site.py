@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from static_site import build as building
 from tests.web.browsing import Visit, status_text, until
 
 from rrn.errors import InputError
@@ -24,7 +25,6 @@ from rrn.tasks.sudoku.grid import grid_to_line
 from rrn.tasks.sudoku.influence import influence
 from rrn.tasks.sudoku.predict import solve
 from rrn.tasks.weights import from_pretrained
-from rrn.web import site as building
 from rrn.web.panels import ages, babi, pretty_clevr
 from rrn.web.panels.sudoku import EXTREME, IMPOSSIBLE, read_puzzle
 

@@ -12,8 +12,9 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -170,18 +171,35 @@ def _split_lists(arguments: list[str], flags: set[str]) -> list[str]:
     return parts
 
 
-def run_task_command(command: str, about: dict[str, str], arguments: list[str]) -> int:
-    """Run ``rrn.cli.<command>.<task>`` with the arguments after the task; ``about`` describes each task."""
+@cache
+def load(weights: str, task: str, device: str) -> Any:
+    """The network of some weights on a device; weights of another task are refused."""
+    from rrn.inference.devices import find_device, place
+    from rrn.tasks.weights import from_pretrained
+
+    return place(from_pretrained(weights, task=task), find_device(device))
+
+
+class Task(NamedTuple):
+    """A task of a command such as ``rrn data``."""
+
+    about: str
+    run: Callable[[list[str]], int]
+    """Called with the arguments after the task; returns the exit code."""
+
+
+def run_task(command: str, tasks: dict[str, Task], arguments: list[str]) -> int:
+    """Run the task that the first argument names."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(f"usage: rrn {command} TASK …\n\n" + "\n".join(f"  {task:<14}{what}" for task, what in about.items()))
+        print(f"usage: rrn {command} TASK …\n\n" + "\n".join(f"  {name:<14}{tasks[name].about}" for name in tasks))
         print(f"\n'rrn {command} TASK --help' lists every flag.")
         return 0 if arguments else 2
     from rrn.errors import InputError
 
-    task, *rest = arguments
-    if task not in about:
-        raise InputError(f"rrn {command}: no task {task!r}; there are {', '.join(about)}")
-    return import_module(f"rrn.cli.{command}.{task.replace('-', '_')}").main(rest)
+    name, *rest = arguments
+    if name not in tasks:
+        raise InputError(f"rrn {command}: no task {name!r}; there are {', '.join(tasks)}")
+    return tasks[name].run(rest)
 
 
 @contextlib.contextmanager

@@ -10,16 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rrn._compat import keep_freed_memory
-from rrn.cli import parse, progress_bars, show_result
-from rrn.errors import InputError
+from rrn.cli import Task, parse, progress_bars, run_task, show_result
 from rrn.io.machine import machine
 from rrn.training.presets import Count, Json
-
-TASKS = ("sudoku",)
-HELP = f"""usage: rrn compare TASK [--data FILE] [--limit N] [--json] …
-
-Tasks: {", ".join(TASKS)}.
-'rrn compare TASK --help' lists every flag."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +31,11 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(HELP)
-        return 0 if arguments else 2
-    task, *rest = arguments
-    if task not in TASKS:
-        raise InputError(f"rrn compare: no task {task!r}; there are {', '.join(TASKS)}")
-    options = parse(Options, rest, "rrn compare sudoku", "Measure the systems of the paper's table on Sudokus.")
+    return run_task("compare", {"sudoku": Task("the systems of the paper's table", compare_sudoku)}, arguments)
+
+
+def compare_sudoku(arguments: list[str]) -> int:
+    options = parse(Options, arguments, "rrn compare sudoku", "Measure the systems of the paper's table on Sudokus.")
     from rrn.tasks.sudoku.baselines import compare
     from rrn.viewing.plots import check_figure
 

@@ -9,8 +9,8 @@ from rich.text import Text
 from rrn.cli import print_json
 from rrn.cli.puzzles import WRONG
 from rrn.constraints import Problem, Solver
-from rrn.constraints.files import SOLVER, read_problem
-from rrn.constraints.solve import ATTEMPTS, COMMITTING_STEPS
+from rrn.constraints.files import read_problem
+from rrn.constraints.solve import ATTEMPTS, COMMITTING_STEPS, SETTINGS
 from rrn.errors import InputError, plural
 from rrn.inference.result import Status
 from rrn.io.pretrained import shipped
@@ -61,7 +61,7 @@ def solve_declared(options: "Options") -> int:
 
 def _solver(weights: str, problem: Problem) -> Solver:
     """The solver of a folder that `Solver.save` wrote, or a network for Sudoku, if it has the problem's group types."""
-    if weights not in shipped() and (Path(weights) / SOLVER).is_file():
+    if weights not in shipped() and (Path(weights) / SETTINGS).is_file():
         solver = Solver.load(weights)
     else:
         from rrn.tasks.sudoku.declared import solver as sudoku_solver

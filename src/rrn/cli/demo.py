@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,44 +11,30 @@ from rich.live import Live
 from rich.text import Text
 
 from rrn.cli import parse
+from rrn.cli.ask import RIDDLE, STORY, STORY_QUESTION
 from rrn.cli.puzzles import DECIDED, beside, decided_cells, framed, plain_if_needed
 from rrn.errors import DISTRIBUTION, command, plural
-from rrn.tasks.accuracy import ACCURACY
+from rrn.tasks.evaluation import ACCURACY
 from rrn.tasks.sudoku.examples import EXAMPLES
 
 if TYPE_CHECKING:
     from rrn.inference.result import Result
 
 PUZZLE = EXAMPLES[1]
-STORY = (
-    "John took the football. Mary went to the kitchen. John went to the office. Mary moved to the garden. "
-    "John put down the football. John journeyed to the hallway."
-)
-STORY_QUESTION = "Where is the football?"
-RIDDLE = (
-    "Ada is 5. Ben is 40 years older than Ada. Cid is 13 years younger than Ben. Dot is 50 years older than Cid. "
-    "Eli is 21 years younger than Dot. Fay is as old as Eli."
-)
-RIDDLE_ABOUT = "Fay"
 SCENE, START, JUMPS = 7, "green", 5
 SUDOKU_SECONDS, ANSWER_SECONDS = 10.0, 4.0
 
 
 @dataclass(frozen=True)
 class Options:
-    gif: Path | None = None
-    """Also draw the Sudoku as an animation (needs the extra 'figures')."""
+    """No flags."""
 
 
 def main(arguments: list[str]) -> int:
-    options = parse(Options, arguments, "rrn demo", "Four networks at work in half a minute, step by step.")
-    if options.gif:
-        from rrn.viewing.plots import check_drawing
-
-        check_drawing(options.gif, ".gif")
+    parse(Options, arguments, "rrn demo", "Four networks at work in half a minute, step by step.")
     stage = Stage(Console(highlight=False))
     with stage.console.status("Loading torch and four networks …"):
-        acts = [_sudoku(options.gif), _babi(), _ages(), _pretty_clevr()]
+        acts = [_sudoku(), _babi(), _ages(), _pretty_clevr()]
     right = [act(stage) for act in acts]
     stage.print(Text.assemble(("\nHow good is it? ", "bold"), ACCURACY["sudoku"], "\n"))
     stage.print(_next_commands(), whole_lines=True)
@@ -81,7 +66,7 @@ Act = Callable[[Stage], bool]
 """Shows a result that was computed before; returns whether it is right."""
 
 
-def _sudoku(gif: Path | None) -> Act:
+def _sudoku() -> Act:
     from rrn.tasks.sudoku.files import parse_puzzle
     from rrn.tasks.sudoku.predict import solve
 
@@ -106,11 +91,6 @@ def _sudoku(gif: Path | None) -> Act:
         if not stage.console.is_terminal:
             filled = [int((grid > 0).sum()) for grid in decided_cells(puzzle, steps)]
             stage.print(Text(f"cells decided after each step: {' '.join(map(str, filled))}"))
-        if gif:
-            from rrn.tasks.sudoku.figures import draw_gif
-
-            draw_gif(gif, puzzle, steps, attempt=result.attempts if valid else None)
-            stage.print(Text(f"drawn: {gif}"))
         return valid
 
     return act
@@ -155,7 +135,7 @@ def _ages() -> Act:
     from rrn.tasks.weights import from_pretrained
 
     network = from_pretrained("ages")
-    asked = read(RIDDLE, RIDDLE_ABOUT)
+    asked = read(RIDDLE)
     result = predict(network, asked, network.preset.steps)
     truth, far = result.details["truth"], plural(int(asked.questions.length[0]), "difference")
     question = result.details["question"]

@@ -8,6 +8,7 @@ from rrn._compat import keep_freed_memory
 from rrn.cli import parse, progress_bars, show_result
 from rrn.errors import InputError, plural
 from rrn.tasks.evaluation import EvaluateOptions, loses_answers, provenance, step_list
+from rrn.training.presets import Preset
 
 HELP = """usage: rrn evaluate PRESET [--weights DIR] [--data PATH] [--limit N] [--steps A,B,…] [--json] …
 
@@ -25,7 +26,7 @@ def main(arguments: list[str]) -> int:
     options: EvaluateOptions = parse(module.Options, arguments[1:], f"rrn evaluate {named.name}", about)
     from rrn.inference.devices import find_device, place
     from rrn.io.pretrained import shipped
-    from rrn.tasks.weights import from_pretrained, read_config
+    from rrn.tasks.weights import from_pretrained
     from rrn.viewing.plots import check_figure
 
     check_figure(options.figure)
@@ -35,9 +36,8 @@ def main(arguments: list[str]) -> int:
             f"no weights ship for {named.name!r}; train them with 'rrn train {named.name}', "
             f"then give --weights runs/{named.name}/best"
         )
-    preset, config = read_config(source)
-    if preset.task != named.task:
-        raise InputError(f"--weights {source}: task {preset.task!r}, but {named.name!r} needs {named.task!r}")
+    network = from_pretrained(source, task=named.task)
+    preset: Preset = network.preset
     if options.steps and step_list(options.steps)[-1] > preset.steps and loses_answers(preset, source, shipped()):
         message = (
             f"warning: {preset.name} was trained for {plural(preset.steps, 'step')}; at later steps, right answers"
@@ -45,11 +45,10 @@ def main(arguments: list[str]) -> int:
         print(f"{message} may become wrong", file=sys.stderr)
     keep_freed_memory()
     device = find_device(options.device)
-    network = place(from_pretrained(source), device)
+    place(network, device)
     with progress_bars() as progress:
         result = module.evaluate(network, preset, options, partial(progress, "evaluating"))
-    result |= provenance(config) | {"device": str(device)}
+    result |= provenance(network.config) | {"device": str(device)}
     print(f"measured on {device}", file=sys.stderr)
-    draw = lambda result, path: tasks.folder(named.task, "figures").draw_result(result, path)  # noqa: E731
-    show_result(result, options, module.tables(result), draw)
+    show_result(result, options, module.tables(result), module.draw_result)
     return 0

@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rrn.cli import print_json
+from rrn.cli import load, print_json
 from rrn.errors import InputError, plural
 from rrn.tasks.sudoku.grid import describe_clash, grid_to_line
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def solve_photo(source: str, options: "Options") -> int:
-    from rrn.cli.solve import load, show_one, solve_puzzles
+    from rrn.cli.solve import show_one, solve_puzzles
     from rrn.tasks.photo.predict import read_photo
 
     reading = read_photo(source)
@@ -28,7 +28,8 @@ def solve_photo(source: str, options: "Options") -> int:
     if not options.json and not options.quiet:
         print(_summary(reading), file=sys.stderr)
     drawn = bool(options.trace or options.gif or options.png)
-    result = solve_puzzles(load(options.weights, options.device), [reading.puzzle], options, record=drawn)[0]
+    network = load(options.weights, "sudoku", options.device)
+    result = solve_puzzles(network, [reading.puzzle], options, record=drawn)[0]
     return show_one(result, options, details)
 
 

@@ -8,14 +8,12 @@ from rich.text import Text
 
 from rrn import tasks
 from rrn.cli import parse, print_json
-
-INDENT = 4
+from rrn.training.presets import Json
 
 
 @dataclass(frozen=True)
 class Options:
-    json: bool = False
-    """Print only one JSON array."""
+    json: Json = False
 
 
 def main(arguments: list[str]) -> int:
@@ -40,5 +38,5 @@ def main(arguments: list[str]) -> int:
     for row in rows:
         weights = ", weights shipped" if row["weights"] else ""
         console.print(Text.assemble((str(row["name"]), "bold"), f"  {row['parameters']:,} parameters{weights}"))
-        console.print(Padding(Text(str(row["about"])), (0, 0, 0, INDENT)))
+        console.print(Padding(Text(str(row["about"])), (0, 0, 0, 4)))
     return 0

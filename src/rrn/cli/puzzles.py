@@ -1,6 +1,5 @@
 """Sudokus on the command line: read from any input as a stream, and drawn on a terminal."""
 
-import itertools
 import queue
 import sys
 import threading
@@ -14,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rrn.errors import InputError
-from rrn.tasks.sudoku.grid import BOXES, SYMBOLS, breaks_a_rule, clashes, describe_clash, line_to_grid
+from rrn.tasks.sudoku.grid import BOXES, SYMBOLS, clashes, describe_clash, line_to_grid
 from rrn.tasks.sudoku.text import Entry, entries
 
 if TYPE_CHECKING:
@@ -98,48 +97,33 @@ class Reader:
             for entry in entries(lines):
                 self._found.put(entry)
             self._found.put(None)
+        except UnicodeDecodeError as error:
+            self._found.put(InputError(f"{self.name}: not text ({error})"))
         except Exception as error:
             self._found.put(error)
 
     def _fill(self, most: int, wait: bool) -> None:
-        """Have ``most`` puzzles ready, or all there are; without ``wait`` only those read so far, at least one."""
-        while len(self._ready) < most and not self._over and (wait or not self._ready):
-            taken: list[Entry] = []
-            while len(self._ready) + len(taken) < most and not self._over:
-                try:
-                    entry = self._found.get(block=not taken)
-                except queue.Empty:
-                    break
-                if isinstance(entry, Entry):
-                    taken.append(entry)
-                else:
-                    self._over = True
-                    self.error = _as_input_error(self.name, entry)
-            self._check(taken)
+        """Have ``most`` puzzles ready, or all there are; without ``wait`` only those read so far, at least one.
 
-    def _check(self, taken: list[Entry]) -> None:
-        """Add the valid puzzles; the first invalid one is skipped and named, or ends the reading."""
-        for cells, some in itertools.groupby(taken, key=lambda entry: len(entry.puzzle)):
-            group = list(some)
-            grids = np.stack([line_to_grid(entry.puzzle) for entry in group])
-            clashing = breaks_a_rule(grids, BOXES[cells]) if cells else np.ones(len(group), bool)
-            for entry, grid, bad in zip(group, grids, clashing, strict=True):
-                if not bad:
-                    self._ready.append(grid)
-                    continue
-                wrong = entry.wrong or f"two equal givens clash: {describe_clash(grid, BOXES[cells])}"
-                if not self.skip_bad:
-                    self._over, self.error = True, InputError(f"{entry.place(self.name)}: {wrong}")
-                    return
+        An invalid puzzle is skipped and named, or ends the reading.
+        """
+        while len(self._ready) < most and not self._over and (wait or not self._ready or not self._found.empty()):
+            entry = self._found.get()
+            if not isinstance(entry, Entry):
+                self._over = True
+                if entry is not None and not isinstance(entry, InputError):
+                    raise entry
+                self.error = entry
+                return
+            grid, wrong = line_to_grid(entry.puzzle), entry.wrong
+            if not wrong and (clash := describe_clash(grid, BOXES[len(grid)])):
+                wrong = f"two equal givens clash: {clash}"
+            if not wrong:
+                self._ready.append(grid)
+            elif self.skip_bad:
                 print(f"skipped: {entry.place(self.name)}: {wrong}", file=sys.stderr)
-
-
-def _as_input_error(name: str, error: Exception | None) -> InputError | None:
-    if error is None or isinstance(error, InputError):
-        return error
-    if isinstance(error, UnicodeDecodeError):
-        return InputError(f"{name}: not text ({error})")
-    raise error
+            else:
+                self._over, self.error = True, InputError(f"{entry.place(self.name)}: {wrong}")
 
 
 DECIDED = 0.5

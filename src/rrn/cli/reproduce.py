@@ -23,7 +23,7 @@ from rich.table import Table
 
 from rrn.cli import parse, print_json
 from rrn.errors import InputError, quote
-from rrn.io.files import write_atomically, write_json
+from rrn.io.files import write_json
 from rrn.io.machine import machine
 
 ABOUT = """Measure a row of the paper's tables and figures with the shipped weights, next to the paper's figure.
@@ -45,8 +45,6 @@ class Options:
     """Print all rows: the paper's figure, ours with the same inputs and supervision, our best."""
     json: bool = False
     """Print only JSON: an array with --list, otherwise one object."""
-    markdown: bool = False
-    """With --list: print docs/reproduce.md."""
     data: Path | None = None
     """Measure on this file or folder instead of generated data."""
     limit: int | None = None
@@ -54,19 +52,17 @@ class Options:
     weights: str | None = None
     """Measure these weights instead of the shipped ones: a folder, such as runs/sudoku-paper/best, or a hub id."""
     out: Path | None = None
-    """Also write the list (JSON, or Markdown with --markdown) or the measurement (JSON) to this file."""
+    """Also write the list or the measurement, as JSON, to this file."""
 
 
 def main(arguments: list[str]) -> int:
     options = parse(Options, arguments, "rrn reproduce", ABOUT)
     if bool(options.id) == options.list:
         raise InputError("expected the ID of a row, or --list, which prints them")
-    if options.markdown and (options.json or not options.list):
-        raise InputError("--markdown: needs --list, and excludes --json")
     for name in ("data", "limit", "weights"):
         if options.list and getattr(options, name) is not None:
             raise InputError(f"--{name}: --list measures nothing; give the ID of a row")
-    content = json.loads((resources.files("rrn.tasks") / "reproduce.json").read_text("utf-8"))
+    content = read_content()
     rows = {row["id"]: {"where": part["title"], **row} for part in content["sections"] for row in part["rows"]}
     if options.list:
         return _print_list(options, content, list(rows.values()))
@@ -83,17 +79,23 @@ def main(arguments: list[str]) -> int:
         return 0 if measured else 1
     table = Table(box=None, show_header=False)
     for key, label in COLUMNS.items():
-        table.add_row(label, _cell(row[key]))
+        table.add_row(label, shown_figure(row[key]))
     table.add_row("now", measured["figure"] if measured else "not measured", style="bold")
     console = Console(highlight=False)
     console.print(f"[bold]{row['where']}[/bold]: {row['what']}\n")
     console.print(table)
     if measured and measured["n"]:
         differs = next(text for task, text in content["now_differs"].items() if row["id"].startswith(task))
-        console.print(f"\nNow: n = {measured['n']:,}, {measured['data']}. {differs}", markup=False)
+        console.print(f"\nNow: n = {measured['n']:,}. Data: {measured['data']}. {differs}", markup=False)
     if row["note"]:
         console.print(f"\n{row['note']}", markup=False)
     return 0 if measured else 1
+
+
+def read_content() -> dict[str, Any]:
+    """The rows and the texts of ``rrn/tasks/reproduce.json``."""
+    content: dict[str, Any] = json.loads((resources.files("rrn.tasks") / "reproduce.json").read_text("utf-8"))
+    return content
 
 
 def _measure(row: Row, options: Options) -> Row:
@@ -101,6 +103,8 @@ def _measure(row: Row, options: Options) -> Row:
     words = shlex.split(row["command"])[1:]
     for name in ("data", "limit", "weights"):
         if (value := getattr(options, name)) is not None:
+            if name != "weights" and words[0] not in ("evaluate", "compare"):
+                raise InputError(f"--{name}: {row['id']} is about one problem: {row['command']}")
             if f"--{name}" in words:
                 index = words.index(f"--{name}")
                 del words[index : index + 2]
@@ -109,8 +113,15 @@ def _measure(row: Row, options: Options) -> Row:
     with contextlib.redirect_stdout(output):
         import_module(f"rrn.cli.{words[0]}").main([*words[1:], "--json"])
     result = json.loads(output.getvalue())
+    try:
+        figure = fill(row["now"], result)
+    except KeyError as error:
+        given = f"--limit {options.limit}" if options.limit else f"--data {options.data}"
+        raise InputError(
+            f"{given}: no problem of the kind that {row['id']} counts ({error.args[0]}); measure more"
+        ) from error
     return {
-        "figure": fill(row["now"], result),
+        "figure": figure,
         "n": result.get("n"),
         "data": result.get("data"),
         "command": "rrn " + shlex.join(words),
@@ -144,44 +155,22 @@ def _shown(value: Any) -> str:
     return f"{100 * value if decimals == 0 else min(100 * value, 99.99):.{decimals}f}"
 
 
-def _cell(figure: Row | str | None) -> str:
+def shown_figure(figure: Row | str | None) -> str:
     return "–" if figure is None else figure if isinstance(figure, str) else figure["figure"]
 
 
 def _print_list(options: Options, content: dict[str, Any], rows: list[Row]) -> int:
-    page = _page(content)
     if options.out:
-        write_atomically(options.out, page) if options.markdown else write_json(options.out, rows)
+        write_json(options.out, rows)
     if options.json:
         print_json(rows)
-    elif options.markdown:
-        print(page, end="")
-    else:
-        console = Console(highlight=False)
-        for section in content["sections"]:
-            table = Table("id", *COLUMNS.values(), box=None, header_style="bold")
-            table.columns[0].no_wrap = True
-            for row in section["rows"]:
-                table.add_row(row["id"], *(_cell(row[key]) for key in COLUMNS))
-            console.print(f"\n[bold]{section['title']}[/bold]: {section['metric']}")
-            console.print(table)
-    return 0
-
-
-def _page(content: dict[str, Any]) -> str:
-    """docs/reproduce.md: a table for each table and figure of the paper."""
-    lines = [*content["page"], *(f"- `{task}` rows: {text}" for task, text in content["now_differs"].items())]
-    names = ["id", "what", *COLUMNS.values(), "files in results/", "command", "minutes"]
+        return 0
+    console = Console(highlight=False)
     for section in content["sections"]:
-        lines += ["", f"## {section['title']}", "", f"In the table: {section['metric']}.", ""]
-        lines += ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
+        table = Table("id", *COLUMNS.values(), box=None, header_style="bold")
+        table.columns[0].no_wrap = True
         for row in section["rows"]:
-            files = [f"`{Path(row[key]['file']).name}`" for key in ("same_inputs", "best") if row[key]]
-            command = f"`{row['command']}`" if row["command"] else "not implemented"
-            cells = [f"`{row['id']}`", row["what"], *(_cell(row[key]) for key in COLUMNS)]
-            lines.append("| " + " | ".join([*cells, ", ".join(files), command, f"{row['minutes'] or ''}"]) + " |")
-        for row in section["rows"]:
-            lines += ["", f"`{row['id']}`: {row['note']}"] if row["note"] and row["command"] else []
-    lines += ["", "## Weights", "", "`rrn train NAME` makes the shipped weights NAME from nothing, except:", ""]
-    lines += [f"- `{name}`: {why}" for name, why in content["not_yet_by_one_command"].items()]
-    return "\n".join(lines) + "\n"
+            table.add_row(row["id"], *(shown_figure(row[key]) for key in COLUMNS))
+        console.print(f"\n[bold]{section['title']}[/bold]: {section['metric']}")
+        console.print(table)
+    return 0

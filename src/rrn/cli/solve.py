@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from rrn.cli import parse, print_json
+from rrn.cli import load, parse, print_json
 from rrn.cli.puzzles import (
     FOUND,
     GIVEN,
@@ -41,7 +41,7 @@ from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import BOXES, SYMBOLS, grid_to_line
 from rrn.tasks.sudoku.presets import STRONGEST
 from rrn.tasks.sudoku.text import cells_of
-from rrn.training.presets import Range, Seed, Steps
+from rrn.training.presets import Device, Range, Seed, Steps
 
 if TYPE_CHECKING:
     from torch import nn
@@ -87,8 +87,7 @@ class Options:
     weights: str = "sudoku"
     """A folder of weights, shipped weights by name, or a hub id. What sudoku does not solve goes to
     sudoku-hard, which searches; other weights have no fallback."""
-    device: str = "auto"
-    """Where to compute: auto (a GPU where there is one), cpu, cuda, cuda:1, mps …"""
+    device: Device = "auto"
     trace: bool = False
     """One puzzle: print the grid at every step that changes it; digits appear when their probability passes 50 %."""
     gif: Path | None = None
@@ -129,7 +128,7 @@ def main(arguments: list[str]) -> int:
     single = reader.is_single() if drawn or not options.json else False
     if drawn and not single:
         raise InputError(f"{drawn[0]}: shows one puzzle, but the input has more; give one puzzle")
-    network = load(options.weights, options.device)
+    network = load(options.weights, "sudoku", options.device)
     if single:
         result = solve_puzzles(network, reader.batch(1), options, record=bool(drawn))[0]
         return show_one(result, options)
@@ -148,7 +147,9 @@ def main(arguments: list[str]) -> int:
     if reader.error:
         raise reader.error
     if not options.json:
-        Console(highlight=False).print(_coloured(tally), soft_wrap=True)
+        summary = Text(tally.summary())
+        summary.stylize("bold green" if tally.solved == tally.count else WRONG, 0, len(f"{tally.solved:,}"))
+        Console(highlight=False).print(summary, soft_wrap=True)
     elif tally.count > 1:
         print(tally.summary(), file=sys.stderr)
     return 0 if tally.solved == tally.count else 1
@@ -184,14 +185,6 @@ def _is_declared(given: str) -> bool:
     return any(field in head for field in (b'"candidates"', b'"exactly_one"', b'"at_most_one"'))
 
 
-@cache
-def load(weights: str, device: str) -> "nn.Module":
-    from rrn.inference.devices import find_device, place
-    from rrn.tasks.weights import from_pretrained
-
-    return place(from_pretrained(weights, task="sudoku"), find_device(device))
-
-
 def solve_puzzles(network: "nn.Module", puzzles: list[np.ndarray], options: Options, record: bool = False) -> "Result":
     """The results of puzzles, which may be of several sizes, in their order."""
     from rrn.inference.result import Result
@@ -206,7 +199,7 @@ def solve_puzzles(network: "nn.Module", puzzles: list[np.ndarray], options: Opti
             attempts=options.attempts or ATTEMPTS,
             seed=options.seed,
             record=record,
-            fallback=partial(load, STRONGEST, options.device) if options.weights == Options.weights else None,
+            fallback=partial(load, STRONGEST, "sudoku", options.device) if options.weights == Options.weights else None,
             think_longer=_say_longer if (options.attempts, options.max_steps) == (None, Options.max_steps) else None,
         )
         for cells, some in itertools.groupby(puzzles, key=len)
@@ -388,12 +381,6 @@ def _line(number: int, result: "Result") -> Text:
     for given, digit in zip(result.details["puzzles"], grid_to_line(result.answers), strict=True):
         line.append(digit, GIVEN if given else FOUND)
     return line
-
-
-def _coloured(tally: Tally) -> Text:
-    text = Text(tally.summary())
-    text.stylize("bold green" if tally.solved == tally.count else WRONG, 0, len(f"{tally.solved:,}"))
-    return text
 
 
 class _Progress:

@@ -2,8 +2,10 @@
 
 import dataclasses
 import hashlib
+import os
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar
 
@@ -11,6 +13,7 @@ import tyro
 
 from rrn import tasks
 from rrn.cli import parse, print_json
+from rrn.training.pace import PATIENCE, Pace, Ticker
 from rrn.training.presets import BUDGET_FIELDS, Preset, Range, without_settings
 
 HELP = """usage: rrn train PRESET [--folder DIR] [--stage K] [--accelerator KIND] [--devices N] [settings …]
@@ -55,12 +58,14 @@ def main(arguments: list[str]) -> int:
     options = parse(Options[type(preset)], arguments[1:], f"rrn train {preset.name}", preset.about, Options(preset))  # type: ignore[misc, arg-type]
     trained = without_settings(options.preset, _passed(arguments[1:]))
     folder = options.folder or default_folder(trained)
-    if not options.quiet:
+    quiet = options.quiet or not _leads()
+    if not quiet:
         print(
             f"training {preset.name} in {folder}; Ctrl+C stops, the same command resumes", file=sys.stderr, flush=True
         )
-    from rrn._compat import keep_freed_memory
-    from rrn.training.trainer import train_stages
+    with _loading(quiet):
+        from rrn._compat import keep_freed_memory
+        from rrn.training.trainer import train_stages
 
     keep_freed_memory()
     outcome = train_stages(
@@ -85,6 +90,24 @@ def main(arguments: list[str]) -> int:
         fields = ("update", "minutes", "finished", "best", "stage")
         print_json({"folder": str(outcome.folder), **{name: getattr(outcome, name) for name in fields}})
     return 128 + outcome.signal if outcome.signal else 0
+
+
+def _leads() -> bool:
+    """Whether this is the first of several processes, or the only one."""
+    return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
+
+
+def _loading(quiet: bool) -> Ticker:
+    """A thread that says, at a `Pace`, for how long PyTorch has been loading."""
+    pace, began = Pace(), time.monotonic()
+    pace.printed()
+
+    def tick() -> None:
+        if not quiet and pace.is_due(PATIENCE):
+            pace.printed()
+            print(f"{time.monotonic() - began:7.0f} s    loading PyTorch", file=sys.stderr, flush=True)
+
+    return Ticker(tick)
 
 
 def _passed(arguments: list[str]) -> set[str]:

@@ -11,7 +11,7 @@ from rrn.constraints.exact import MOST_PLACEMENTS, dig, random_answer
 from rrn.constraints.problem import Problem
 from rrn.errors import InputError, shorten
 from rrn.graphs import Groups
-from rrn.inference.search import CandidateLayout
+from rrn.inference.rules import CandidateLayout
 
 if TYPE_CHECKING:
     from rrn.constraints.solve import Solver

@@ -9,7 +9,7 @@ import numpy as np
 from rrn._compat import compiled
 from rrn.errors import InputError
 from rrn.inference.result import Status
-from rrn.inference.search import CandidateLayout
+from rrn.inference.rules import CandidateLayout
 
 MOST_PLACEMENTS = 20_000
 UNKNOWN = -1

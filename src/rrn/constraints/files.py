@@ -1,4 +1,4 @@
-"""Problems as JSON files (``problem.schema.json`` describes them), and solvers as folders."""
+"""Problems as JSON files; ``problem.schema.json`` describes them."""
 
 import json
 import math
@@ -9,18 +9,11 @@ from typing import Any, NoReturn
 
 from rrn.constraints.declare import Constraints
 from rrn.constraints.problem import Problem
-from rrn.constraints.solve import Solver
 from rrn.errors import InputError, as_input_error, quote, shorten
-from rrn.inference.candidates import make_network
-from rrn.io.files import read_bytes, write_json
-from rrn.io.pretrained import build_with_weights, save_network
-from rrn.nn.updates import SharedLayerUpdate
+from rrn.io.files import read_bytes
 
-SOLVER = "solver.json"
 MOST_BYTES = 64 << 20
 MOST_CANDIDATES = 1_000_000
-RENAMED = {"kinds": "group_types", "refutes": "detects_contradictions"}
-"""Names of settings in folders of earlier versions."""
 RULES = ("exactly_one", "at_most_one", "exactly", "at_most", "at_least")
 """Of the first two, k is 1 and a type is a list of groups; of the others a type has "k" and "groups"."""
 FIELDS = ("candidates", *RULES, "given", "excluded", "preferences")
@@ -209,34 +202,3 @@ def _twice(text: str) -> Iterator[tuple[Place, int]]:
         if place in met:
             yield place, line
         met.add(place)
-
-
-def save_solver(solver: Solver, folder: Path) -> None:
-    update = solver.network.update
-    assert isinstance(update, SharedLayerUpdate)
-    save_network(solver.network, folder)
-    about = {
-        "group_types": list(solver.group_types),
-        "detects_contradictions": solver.detects_contradictions,
-        "counted_types": list(solver.counted_types),
-        "reads_preferences": solver.reads_preferences,
-        "training": solver.training,
-        "hidden": update.hidden,
-        "message_width": solver.network.hidden // len(solver.group_types),
-        "layer_width": update.first.shape[1],
-    }
-    write_json(folder / SOLVER, about)
-
-
-def load_solver(folder: Path) -> Solver:
-    path = folder / SOLVER
-    with as_input_error(f"{path}: not the settings of a solver"):
-        settings = {RENAMED.get(name, name): value for name, value in json.loads(read_bytes(path, MOST_BYTES)).items()}
-        group_types = [str(name) for name in settings.pop("group_types")]
-        detects_contradictions = bool(settings.pop("detects_contradictions", False))
-        counted_types = [str(name) for name in settings.pop("counted_types", [])]
-        reads_preferences = bool(settings.pop("reads_preferences", False))
-        training = dict(settings.pop("training", {}))
-        features = 1 + len(counted_types) + reads_preferences
-    network = build_with_weights(lambda: make_network(len(group_types), **settings, features=features), folder)
-    return Solver(network, group_types, detects_contradictions, counted_types, reads_preferences, training)

@@ -1,7 +1,7 @@
 """A problem: declared constraints, and what is given and excluded."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from rrn.constraints.exact import MOST_PLACEMENTS, diagnosis, search
 from rrn.errors import InputError, shorten
 from rrn.inference.result import Status
-from rrn.inference.search import CandidateLayout
+from rrn.inference.rules import CandidateLayout
 
 if TYPE_CHECKING:
     from rrn.constraints.declare import Constraints
@@ -87,12 +87,12 @@ class Problem:
         assert self.answer is not None
         left = np.flatnonzero(self.answer & self.open)
         more = rng.permutation(left)[: round(share * len(left))]
-        return self._with_givens(np.concatenate([self.given_numbers, more]), self.answer)
+        return self._changed(given_numbers=np.concatenate([self.given_numbers, more]))
 
     def with_fewer_givens(self, share: float, rng: np.random.Generator) -> "Problem":
         """The problem without a share of its givens: it may have several solutions."""
         kept = rng.permutation(self.given_numbers)[round(share * len(self.given_numbers)) :]
-        return self._with_givens(kept, self.answer)
+        return self._changed(given_numbers=kept)
 
     def with_contradiction(self, rng: np.random.Generator) -> "Problem":
         """The problem with a false candidate given, so that it has no solution and no answer.
@@ -101,7 +101,7 @@ class Problem:
         """
         assert self.answer is not None
         for number in rng.permutation(np.flatnonzero(self.open & ~self.answer)):
-            wrong = self._with_givens(np.append(self.given_numbers, number), None)
+            wrong = self._changed(given_numbers=np.append(self.given_numbers, number), answer=None)
             layout = self.constraints.layout
             groups = layout.groups[wrong.open].ravel()
             left = np.bincount(groups[groups >= 0], minlength=len(layout.lower))
@@ -116,17 +116,12 @@ class Problem:
         """
         assert self.answer is not None
         mean = np.where(self.answer, 0.5, -0.5) * strength**2
-        preferences = rng.normal(mean, strength).astype(np.float32)
-        problem = self._with_givens(self.given_numbers, self.answer)
-        problem.__dict__["preferences"] = preferences
-        return problem
+        return self._changed(preferences=rng.normal(mean, strength).astype(np.float32))
 
-    def _with_givens(self, given_numbers: np.ndarray, answer: np.ndarray | None) -> "Problem":
-        """The same problem with other givens, known to be consistent, so they are not checked again."""
+    def _changed(self, **changes: Any) -> "Problem":
+        """The same problem with changes that are known to be consistent, so they are not checked again."""
         problem = object.__new__(Problem)
-        changed = {"given_numbers": given_numbers, "answer": answer}
-        names = ("constraints", "excluded_numbers", "preferences")
-        problem.__dict__.update(changed | {name: self.__dict__[name] for name in names})
+        problem.__dict__.update({field.name: getattr(self, field.name) for field in fields(self)} | changes)
         return problem
 
     def count_solutions(self, limit: int = 2, most_placements: int = MOST_PLACEMENTS) -> int:
@@ -170,10 +165,14 @@ class Problem:
 
 
 def vary(problems: Sequence[Problem], more: np.ndarray, fewer: np.ndarray, rng: np.random.Generator) -> list[Problem]:
-    """The problems without a share of their givens, or with a share of the rest of their answers given as well."""
+    """The problems without a share of their givens, then with a share of the rest of their answers given as well."""
     varied = []
     for problem, added, removed in zip(problems, more.tolist(), fewer.tolist(), strict=True):
-        changed = problem.with_fewer_givens(removed, rng) if removed else problem
-        varied.append(changed.with_more_givens(added, rng) if added else changed)
-        assert varied[-1].open is not None  # computed here, for all of them
+        problem = problem.with_fewer_givens(removed, rng) if removed else problem
+        varied.append(problem.with_more_givens(added, rng) if added else problem)
     return varied
+
+
+def count_open(problems: Sequence[Problem]) -> list[int]:
+    """How many candidates of each problem are open."""
+    return [int(problem.open.sum()) for problem in problems]

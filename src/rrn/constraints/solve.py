@@ -1,42 +1,35 @@
 """Solving declared problems with a network: answers that are checked against every declared rule."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from copy import copy
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from rrn.constraints.problem import Problem
-from rrn.errors import InputError
+from rrn.errors import InputError, as_input_error
 from rrn.inference.attempts import NOISE, run_attempts
-from rrn.inference.candidates import CandidateBatch, CandidateNetwork
-from rrn.inference.committing import Committing
-from rrn.inference.result import Result, Status
-from rrn.inference.search import CandidateLayout
+from rrn.inference.candidates import CandidateBatch, CandidateNetwork, make_network
+from rrn.inference.result import SUCCESS, Result, Status
+from rrn.inference.search import Committing
+from rrn.io.files import read_bytes, write_json
+from rrn.io.pretrained import build_with_weights, save_network
 from rrn.network import RRN
 from rrn.nn.messages import GroupMessage
+from rrn.nn.updates import SharedLayerUpdate
 
 STEPS, COMMITTING_STEPS = 64, 1024
 """Steps of an attempt."""
 SLOTS = 32
 """Problems in the running batch."""
 ATTEMPTS = 8
-
-
-def as_batch(
-    problems: Sequence[Problem], group_types: tuple[str, ...]
-) -> tuple[dict[str, Tensor], list[CandidateLayout]]:
-    """Problems as tensors of `CandidateNetwork`, padded to the same number of candidates; and their layouts."""
-    layouts = [problem.constraints.for_network(group_types) for problem in problems]
-    width = max(len(layout.groups) for layout in layouts)
-    open_, true = np.zeros((2, len(problems), width), bool)
-    for row, problem in enumerate(problems):
-        open_[row, : len(problem.open)], true[row, problem.given_numbers] = problem.open, True
-    batch = {"open": torch.from_numpy(open_), "true": torch.from_numpy(true)}
-    batch["problem"] = torch.arange(len(problems), device="cpu")
-    return batch, layouts
+SETTINGS, SETTINGS_BYTES = "solver.json", 1 << 20
+RENAMED = {"kinds": "group_types", "refutes": "detects_contradictions"}
+"""Names of settings in folders of earlier versions."""
 
 
 class Solver:
@@ -73,9 +66,9 @@ class Solver:
 
     def with_network(self, network: nn.Module, training: Mapping[str, float] | None = None) -> "Solver":
         """The same solver with other weights."""
-        assert isinstance(network, RRN)
-        flags = self.detects_contradictions, self.counted_types, self.reads_preferences
-        return Solver(network, self.group_types, *flags, training)
+        other = copy(self)
+        other.network, other.training = cast(RRN, network), dict(training or {})
+        return other
 
     def __repr__(self) -> str:
         parameters = sum(parameter.numel() for parameter in self.network.parameters())
@@ -125,14 +118,14 @@ class Solver:
         problems = [problems] if isinstance(problems, Problem) else list(problems)
         if not problems:
             raise InputError("problems: expected at least one, got none")
+        count = len(problems)
+        status, message = [Status.ALREADY_SOLVED] * count, ["nothing is open, and the givens break no rule"] * count
+        true = [problem.given_numbers for problem in problems]
+        steps, made, confidence = np.zeros(count, np.int64), np.zeros(count, np.int64), np.ones(count)
         rows = [row for row, problem in enumerate(problems) if problem.open.any()]
-        results = [Result(Status.UNSOLVED, [], 0, 0, 1.0, "")] * len(problems)
-        for row in set(range(len(problems))) - set(rows):
-            results[row] = _without_network(problems[row])
         if rows:
-            running = [problems[row] for row in rows]
             with torch.inference_mode():
-                candidates = self.batch_of(running, search, diagnose, seed)
+                candidates = self.batch_of([problems[row] for row in rows], search, diagnose, seed)
                 committing = isinstance(candidates.search, Committing)
                 found = run_attempts(
                     candidates,
@@ -143,10 +136,19 @@ class Solver:
                     generator=torch.Generator().manual_seed(seed),
                     progress=progress,
                 )
-                chosen = candidates.choose(torch.stack(found.answers)[None], torch.arange(len(running), device="cpu"))
+                chosen = candidates.choose(torch.stack(found.answers)[None], torch.arange(len(rows), device="cpu"))
+            steps[rows], made[rows], confidence[rows] = found.steps, found.attempts, found.confidence
             for place, row in enumerate(rows):
-                results[row] = _checked(found[place], problems[row], chosen[0, place].numpy())
-        return _stacked(results)
+                true[row] = chosen[0, place].nonzero()[:, 0].numpy()
+                status[row], message[row] = found.status[place], found.message[place]
+        for row, problem in enumerate(problems):
+            if status[row] in SUCCESS and (violations := problem.violations(true[row])):
+                status[row] = Status.UNSOLVED if row in rows else Status.IMPOSSIBLE
+                message[row] = violations[0]
+        pairs = list(zip(problems, true, strict=True))
+        answers = [[problem.constraints.candidates[number] for number in numbers] for problem, numbers in pairs]
+        objective = np.array([problem.objective(numbers) for problem, numbers in pairs])
+        return Result(status, answers, steps, made, confidence, message, details={"objective": objective})
 
     def batch_of(
         self, problems: Sequence[Problem], search: bool = True, diagnose: bool = False, seed: int = 0
@@ -156,26 +158,25 @@ class Solver:
             unread = [name for name in problem.constraints.counted_types if name not in self.counted_types]
             if unread:
                 raise InputError(f"k: the network was trained with k = 1 for {unread[0]!r}; train one with other k")
-        batch, layouts = as_batch(problems, self.group_types)
-        decides = all(layout.decides for layout in layouts)
-        preferences = None
-        if self.reads_preferences or any(problem.preferences is not None for problem in problems):
-            preferences = torch.zeros(batch["open"].shape, device="cpu")
-            for row, problem in enumerate(problems):
-                if problem.preferences is not None:
-                    preferences[row, : len(problem.preferences)] = torch.from_numpy(problem.preferences)
-        searching = search and self.detects_contradictions and decides
+        layouts = [problem.constraints.for_network(self.group_types) for problem in problems]
+        shape = len(problems), max(len(layout.groups) for layout in layouts)
+        (open_, true), preferences = np.zeros((2, *shape), bool), np.zeros(shape, np.float32)
+        for row, problem in enumerate(problems):
+            width = len(problem.open)
+            open_[row, :width], true[row, problem.given_numbers] = problem.open, True
+            preferences[row, :width] = 0.0 if problem.preferences is None else problem.preferences
+        optimised = any(problem.preferences is not None for problem in problems)
+        searching = search and self.detects_contradictions and all(layout.decides for layout in layouts)
         return CandidateBatch(
-            CandidateNetwork(self.network, len(self.group_types)),
-            batch,
+            CandidateNetwork(self.network),
+            {"open": torch.from_numpy(open_)},
             layouts,
-            batch.pop("true"),
-            decides=decides,
+            torch.from_numpy(true),
             search=searching,
             commit=search and not searching,
             counted_types=[self.group_types.index(name) for name in self.counted_types],
-            evidence=preferences if self.reads_preferences else None,
-            preferences=preferences if any(problem.preferences is not None for problem in problems) else None,
+            evidence=torch.from_numpy(preferences) if self.reads_preferences else None,
+            preferences=torch.from_numpy(preferences) if optimised else None,
             seed=seed,
             diagnose=(lambda row: problems[row].diagnose()) if diagnose else None,
         )
@@ -198,53 +199,39 @@ class Solver:
             if logits.shape != shape and logits.shape != shape[1:]:
                 raise InputError(f"logits: expected shape {tuple(shape)}, got {tuple(logits.shape)}")
             candidates.evidence = logits.expand(shape)
-        batch, numbers = dict(candidates.batch), torch.arange(len(problems), device="cpu")
-        features = candidates.features(candidates.true, numbers)
-        if features is not None:
-            batch["features"] = features.to(batch["known"])
-        outputs, _ = candidates.network(batch, steps=steps, **candidates.forward_kwargs)
+        batch, kwargs = candidates.inputs(torch.arange(len(problems), device="cpu"))
+        outputs, _ = candidates.network(batch, steps=steps, **kwargs)
         return outputs.view(steps, len(problems), -1)
 
     def save(self, folder: str | Path) -> None:
         """Write weights (safetensors) and settings (JSON), for `load` and for ``rrn solve --weights``."""
-        from rrn.constraints.files import save_solver
-
-        save_solver(self, Path(folder))
+        update = self.network.update
+        assert isinstance(update, SharedLayerUpdate)
+        save_network(self.network, folder)
+        about = {
+            "group_types": list(self.group_types),
+            "detects_contradictions": self.detects_contradictions,
+            "counted_types": list(self.counted_types),
+            "reads_preferences": self.reads_preferences,
+            "training": self.training,
+            "hidden": update.hidden,
+            "message_width": self.network.hidden // len(self.group_types),
+            "layer_width": update.first.shape[1],
+        }
+        write_json(Path(folder) / SETTINGS, about)
 
     @classmethod
     def load(cls, folder: str | Path) -> "Solver":
         """Load what `save` wrote."""
-        from rrn.constraints.files import load_solver
-
-        return load_solver(Path(folder))
-
-
-def _without_network(problem: Problem) -> Result:
-    """The result for a problem without open candidates: its givens are the only possible answer."""
-    violations = problem.violations(problem.given_numbers)
-    status = Status.IMPOSSIBLE if violations else Status.ALREADY_SOLVED
-    message = violations[0] if violations else "nothing is open, and the givens break no rule"
-    details = {"objective": problem.objective(problem.given_numbers)}
-    return Result(status, problem.given, 0, 0, 1.0, message, details=details)
-
-
-def _checked(result: Result, problem: Problem, chosen: np.ndarray) -> Result:
-    """The result with candidates as its answer, checked by the declared rules."""
-    numbers = np.flatnonzero(chosen[: len(problem.open)])
-    names = [problem.constraints.candidates[number] for number in numbers]
-    details = {"objective": problem.objective(numbers)}
-    if result.solved and (violations := problem.violations(numbers)):
-        return replace(result, answers=names, status=Status.UNSOLVED, message=violations[0], details=details)
-    return replace(result, answers=names, details=details)
-
-
-def _stacked(rows: list[Result]) -> Result:
-    return Result(
-        [row.status for row in rows],
-        [row.answers for row in rows],
-        np.array([row.steps for row in rows]),
-        np.array([row.attempts for row in rows]),
-        np.array([row.confidence for row in rows]),
-        [row.message for row in rows],
-        details={"objective": np.array([row.details["objective"] for row in rows])},
-    )
+        path = Path(folder) / SETTINGS
+        with as_input_error(f"{path}: not the settings of a solver"):
+            saved = json.loads(read_bytes(path, SETTINGS_BYTES))
+            settings = {RENAMED.get(name, name): value for name, value in saved.items()}
+            group_types = [str(name) for name in settings.pop("group_types")]
+            detects_contradictions = bool(settings.pop("detects_contradictions", False))
+            counted_types = [str(name) for name in settings.pop("counted_types", [])]
+            reads_preferences = bool(settings.pop("reads_preferences", False))
+            training = dict(settings.pop("training", {}))
+            settings["features"] = 1 + len(counted_types) + reads_preferences
+        network = build_with_weights(lambda: make_network(len(group_types), **settings), path.parent)
+        return cls(network, group_types, detects_contradictions, counted_types, reads_preferences, training)

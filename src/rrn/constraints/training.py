@@ -1,7 +1,6 @@
 """Training on declared problems: a problem keeps its slot until it is solved, or has had ``max_steps``."""
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from rrn.constraints.exact import search
-from rrn.constraints.problem import Problem, vary
+from rrn.constraints.problem import Problem, count_open, vary
 from rrn.constraints.solve import Solver
 from rrn.errors import InputError
 from rrn.inference.attempts import NOISE, Slots
-from rrn.inference.candidates import make_network, open_graph
-from rrn.network import RRN
+from rrn.inference.candidates import CandidateBatch, make_network
 from rrn.nn.updates import State
 from rrn.training.curriculum import GivensCurriculum
+from rrn.training.display import progress_bar
 from rrn.training.loop import Average, Callback, Loop, Objective, part_of
 
 if TYPE_CHECKING:
@@ -36,50 +35,8 @@ NEAREST_PLACEMENTS = 2000
 """Limit of the exact search for the solution nearest to the logits."""
 STRENGTH = 4.0
 """The largest standard deviation of random preferences in training."""
-BUDGET = frozenset({"updates", "minutes"})
+BUDGET = frozenset({"updates", "minutes", "validate_every", "patience"})
 """Settings in which a resumed run may differ from the one it continues."""
-
-
-class TrainingBatch:
-    """Problems as one graph of their open candidates, with the true ones as targets.
-
-    Attributes:
-        problems: they have the network's group types.
-        sizes: (problems,) the number of open candidates of each.
-        target: (nodes,) bool; all false for a problem without an answer.
-    """
-
-    def __init__(self, problems: Sequence[Problem], solver: Solver, device: str = "cpu") -> None:
-        batch = solver.batch_of(problems, search=False)
-        open_, table = batch.batch["open"], batch.forward_kwargs["groups"]
-        self.problems, self.device = problems, device
-        self.graph, nodes = open_graph(open_.to(device), table.member_of.to(device), table.counts, table.column_types)
-        self.sizes, self.decides = open_.sum(1), batch.decides
-        features = batch.features(batch.true, torch.arange(len(problems), device="cpu"))
-        self.features = None if features is None else features.to(device).flatten(0, 1)[nodes]
-        self.set_answers([problem.answer for problem in problems])
-        self.cells, self.cell = self.graph.rows()[:, 0].unique(return_inverse=True)
-
-    def set_answers(self, answers: Sequence[np.ndarray | None]) -> None:
-        """Other answers as targets: bool (candidates,) each."""
-        of_problem = zip(answers, self.problems, strict=True)
-        target = [np.zeros(int(p.open.sum()), bool) if answer is None else answer[p.open] for answer, p in of_problem]
-        self.target = torch.from_numpy(np.concatenate(target)).to(self.device)
-
-    def run(self, network: RRN, steps: int, state: State) -> tuple[Tensor, State]:
-        """The logits of the nodes after each step, (steps, nodes), and the state after the last."""
-        x = state.h.new_ones(self.graph.num_nodes, 1)
-        x = x if self.features is None else torch.cat([self.features.to(x), x], dim=1)
-        outputs, state = network.run(x, self.graph, steps=steps, state=state)
-        return outputs[..., 0], state
-
-    def choose(self, logits: Tensor) -> Tensor:
-        """The chosen candidates, (steps, nodes) bool."""
-        if not self.decides:
-            return logits > 0
-        cell = self.cell.expand_as(logits)
-        largest = logits.new_full((len(logits), len(self.cells)), float("-inf")).scatter_reduce(1, cell, logits, "amax")
-        return logits == largest.gather(1, cell)
 
 
 def fit(
@@ -154,23 +111,18 @@ def fit(
     """
     if updates is None:
         updates = 1000 if minutes is None else 10**9
-    least = {"updates": updates, "slots": slots, "segment": segment, "validate_every": validate_every}
-    for name, value in least.items():
-        if value < 1:
-            raise InputError(f"{name}: expected at least 1, got {value}")
+    group_types, counted_types = constraints.group_types, constraints.counted_types
+    settings = dict(locals())
+    for name in ("constraints", "make", "device", "checkpoint", "progress", "callback"):
+        del settings[name]
+    for name in ("updates", "slots", "segment", "validate_every"):
+        if settings[name] < 1:
+            raise InputError(f"{name}: expected at least 1, got {settings[name]}")
     for name, share in (("contradiction_share", contradiction_share), ("openness", openness)):
         if not 0 <= share <= 1 or (share == 1 and name != "openness"):
             raise InputError(f"{name}: expected 0 to less than 1, got {share}")
-    group_types, counted_types = constraints.group_types, constraints.counted_types
     if minutes is not None and not 0 < minutes < math.inf:
         raise InputError(f"minutes: expected more than 0, got {minutes}")
-    settings: dict[str, Any] = {
-        "group_types": list(group_types), "updates": updates, "minutes": minutes, "slots": slots, "segment": segment,
-        "max_steps": max_steps, "pool": pool, "lr": lr, "clip": clip, "extra_givens": extra_givens, "noise": noise,
-        "contradiction_share": contradiction_share, "hidden": hidden, "message_width": message_width,
-        "layer_width": layer_width, "validation": validation, "seed": seed,
-        "openness": openness, "preferences": preferences, "counted_types": list(counted_types),
-    }  # fmt: skip
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         with torch.device("cpu"):
@@ -179,10 +131,7 @@ def fit(
         solver = Solver(network, group_types, contradiction_share > 0, counted_types, preferences)
         average = Average(network, AVERAGE)
         callbacks: list[Callback] = [] if callback is None else [_Report(callback)]
-        if progress and sys.stderr is not None and sys.stderr.isatty():
-            from rrn.training.display import Display
-
-            callbacks.append(Display("training", slots))
+        callbacks += progress_bar("training", slots) if progress else []
         loop = Loop(
             network=network,
             objective=SlotObjective(solver, make, settings, device),
@@ -221,18 +170,14 @@ class SlotObjective(Objective):
     def __init__(
         self, solver: Solver, make: Callable[[np.random.Generator], Problem], settings: dict[str, Any], device: str
     ) -> None:
-        self.solver, self.network, self.make, self.settings, self.device = (
-            solver,
-            solver.network,
-            make,
-            settings,
-            device,
-        )
+        self.solver, self.network, self.make = solver, solver.network, make
+        self.settings, self.device = settings, device
         self.rng = np.random.default_rng(settings["seed"])
         self.generator = torch.Generator().manual_seed(settings["seed"])
         self.curriculum = GivensCurriculum(settings["extra_givens"], 0.0, DECREMENT, MEMORY)
         self.pool: list[Problem] = []
         self.problems: dict[int, Problem] = {}
+        """Those in slots, by number."""
         self.ambiguous: set[int] = set()
         """The problems that lost givens, so that they may have several solutions."""
         self.drawn = 0
@@ -248,7 +193,7 @@ class SlotObjective(Objective):
         self.draws.append((free, self.curriculum.extra))
         if free:
             numbers = self._draw(free, self.curriculum.extra)
-            rows = torch.tensor([int(self.problems[number].open.sum()) for number in numbers], device="cpu")
+            rows = torch.tensor(count_open([self.problems[number] for number in numbers]), device="cpu")
             state = self.network.initial_state(next(self.network.parameters()).new_ones(int(rows.sum()), 1))
             new = Slots.enter(torch.tensor(numbers, device="cpu"), rows, state)
             self.slots = new if self.slots is None else self.slots.join(new)
@@ -257,35 +202,23 @@ class SlotObjective(Objective):
             noise = torch.from_numpy(self._draw_noise().astype(np.float32)) * self.settings["noise"]
             self.slots = self.slots.with_noise(self.network.update.add_noise, noise, self.generator)
         numbers = self.slots.problems.tolist()
-        self.batch = TrainingBatch([self.problems[number] for number in numbers], self.solver, self.device)
+        problems = [self.problems[number] for number in numbers]
+        self.batch = self.solver.batch_of(problems, search=False)
         if self.contradictions and not self.batch.decides:
             raise InputError("contradiction_share: only for constraints whose first group type decides")
-        self.logits, self.reached = self.batch.run(self.network, self.settings["segment"], self.slots.state)
-        if self.ambiguous:
-            self._target_nearest_solutions(numbers)
-        return _loss(self.logits, self.batch, self.contradictions)
-
-    def _target_nearest_solutions(self, numbers: list[int]) -> None:
-        """Replace the targets of problems with several solutions by the solutions nearest to the last logits."""
-        parts = self.logits[-1].detach().cpu().split(self.batch.sizes.tolist())
-        answers = []
-        for number, problem, logits in zip(numbers, self.batch.problems, parts, strict=True):
-            answer = problem.answer
-            if number in self.ambiguous:
-                values = np.full(len(problem.open), -np.inf)
-                values[problem.open] = logits.numpy()
-                rank = np.empty(len(values), np.int64)
-                rank[np.argsort(-values, kind="stable")] = np.arange(len(values))
-                given, excluded, layout = problem.given_numbers, problem.excluded_numbers, problem.constraints.layout
-                nearest, count = search(layout, given, excluded, rank=rank, limit=1, most_placements=NEAREST_PLACEMENTS)
-                answer = nearest if count == 1 else answer
-            answers.append(answer)
-        self.batch.set_answers(answers)
+        in_batch = self.slots._replace(problems=torch.arange(len(problems), device="cpu"))
+        self.logits, self.reached = self.batch.run(in_batch, self.settings["segment"])
+        self.targets = targets_of(problems, self.batch)
+        last = self.logits[-1].detach()
+        for row, (number, problem) in enumerate(zip(numbers, problems, strict=True)):
+            if number in self.ambiguous and (nearest := _nearest_solution(problem, last[row].numpy())) is not None:
+                self.targets[row, : len(nearest)] = torch.from_numpy(nearest)
+        return loss_of(self.logits, self.targets, self.batch, self.contradictions)
 
     def after_update(self, loss: float) -> dict[str, float]:
         assert self.slots is not None
         slots = self.slots.advance(self.reached.detach(), self.settings["segment"])
-        correct = _right(self.logits, self.batch, self.contradictions).cpu()
+        correct = are_right(self.logits.detach(), self.targets, self.batch, self.contradictions)
         done = (correct[0] & correct[-1]) | (slots.age >= self.settings["max_steps"])
         if bool(done.any()):
             self.curriculum.observe(int(done.sum()), float(correct[-1][done].float().mean()))
@@ -294,7 +227,7 @@ class SlotObjective(Objective):
             self.ambiguous &= self.problems.keys()
         self.slots = slots.release(done)
         self.curriculum.advance()
-        del self.batch, self.logits, self.reached
+        del self.batch, self.logits, self.targets, self.reached
         return {"extra_givens": self.curriculum.extra, "solved": self.curriculum.solved_share}
 
     def validate(self, network: nn.Module) -> dict[str, float]:
@@ -319,15 +252,17 @@ class SlotObjective(Objective):
                 more = rng.uniform(max(0.0, extra - WINDOW), extra, len(base))
             if settings["openness"]:
                 fewer = rng.random(len(base)) * (rng.random(len(base)) < settings["openness"])
-            for number, problem, removed in zip(missing, vary(base, more, fewer, rng), fewer, strict=True):
-                if self.contradictions and not removed and rng.random() < settings["contradiction_share"]:
-                    problem = problem.with_contradiction(rng)
-                favoured = settings["preferences"] and problem.answer is not None and rng.random() < 0.5
-                if favoured:
-                    problem = problem.with_random_preferences(rng.uniform(0, STRENGTH), rng)
-                if problem.open.any():
-                    self.problems[number] = problem
-                    self.ambiguous |= {number} if removed and not favoured else set()
+            problems, ambiguous = vary(base, more, fewer, rng), fewer > 0
+            for row, problem in enumerate(problems):
+                if self.contradictions and not ambiguous[row] and rng.random() < settings["contradiction_share"]:
+                    problem = problems[row] = problem.with_contradiction(rng)
+                if settings["preferences"] and problem.answer is not None and rng.random() < 0.5:
+                    problems[row] = problem.with_random_preferences(rng.uniform(0, STRENGTH), rng)
+                    ambiguous[row] = False
+            for row, (number, nodes) in enumerate(zip(missing, count_open(problems), strict=True)):
+                if nodes:
+                    self.problems[number] = problems[row]
+                    self.ambiguous |= {number} if ambiguous[row] else set()
             missing = [number for number in missing if number not in self.problems]
             if not missing:
                 return numbers
@@ -345,8 +280,7 @@ class SlotObjective(Objective):
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         assert self.slots is not None
-        columns = self.slots.problems, self.slots.attempts, self.slots.rows, self.slots.age
-        tensors = {f"slots.{index}": column for index, column in enumerate(columns)}
+        tensors = {f"slots.{index}": column for index, column in enumerate(self.slots.columns())}
         tensors |= {f"state.{index}": part for index, part in enumerate(self.slots.state.parts())}
         tensors["draws"] = torch.tensor(self.draws, dtype=torch.float64, device="cpu").reshape(-1, 2)
         tensors["noise_generator"] = self.generator.get_state()
@@ -368,33 +302,53 @@ class SlotObjective(Objective):
             for number in set(numbers) - set(present):
                 del self.problems[number]
             self.ambiguous &= self.problems.keys()
-        if [int(self.problems[number].open.sum()) for number in present] != self.slots.rows.tolist():
+        if count_open([self.problems[number] for number in present]) != self.slots.rows.tolist():
             raise InputError("make: draws other problems than those of the checkpoint; give another checkpoint folder")
         self.generator.set_state(tensors["noise_generator"])
 
 
-def _loss(logits: Tensor, batch: TrainingBatch, contradictions: bool = False) -> Tensor:
-    """(steps, nodes) → the mean over steps and over groups of the first type, or over nodes.
+def _nearest_solution(problem: Problem, logits: np.ndarray) -> np.ndarray | None:
+    """The solution that the exact search finds first if it tries candidates by falling logit; None within its limit."""
+    values = np.where(problem.open, logits[: len(problem.open)], -np.inf)
+    rank = np.empty(len(values), np.int64)
+    rank[np.argsort(-values, kind="stable")] = np.arange(len(values))
+    given, excluded, layout = problem.given_numbers, problem.excluded_numbers, problem.constraints.layout
+    nearest, count = search(layout, given, excluded, rank=rank, limit=1, most_placements=NEAREST_PLACEMENTS)
+    return nearest if count == 1 else None
 
-    With ``contradictions`` each group has the additional class "none", whose logit is always 0. It is the target where
-    no candidate is true.
+
+def targets_of(problems: Sequence[Problem], batch: CandidateBatch) -> Tensor:
+    """The true candidates, bool (problems, candidates); of a problem without an answer, its givens."""
+    targets = batch.true.clone()
+    for row, problem in enumerate(problems):
+        if problem.answer is not None:
+            targets[row, : len(problem.answer)] = torch.from_numpy(problem.answer)
+    return targets
+
+
+def loss_of(logits: Tensor, targets: Tensor, batch: CandidateBatch, contradictions: bool = False) -> Tensor:
+    """The mean over steps, and over cells with open candidates or, if the first group type does not decide, over open
+    candidates.
+
+    Logits are (steps, problems, candidates). With ``contradictions`` each cell has the additional class "none", whose
+    logit is always 0. It is the target where no candidate is true.
     """
+    nodes = batch.batch["open"].cpu().flatten().nonzero()[:, 0]
+    logits, target = logits.flatten(1)[:, nodes], targets.flatten()[nodes]
     if not batch.decides:
-        target = batch.target.to(logits).expand_as(logits)
-        return nn.functional.binary_cross_entropy_with_logits(logits, target)
-    groups, group = batch.cells, batch.cell
-    lowest = logits.new_full((len(logits), len(groups)), 0.0 if contradictions else float("-inf"))
-    largest = lowest.scatter_reduce(1, group.expand_as(logits), logits.detach(), "amax")
-    total = torch.zeros_like(largest).index_add(1, group, (logits - largest[:, group]).exp())
+        return nn.functional.binary_cross_entropy_with_logits(logits, target.to(logits).expand_as(logits))
+    first_group = torch.arange(len(targets), device="cpu")[:, None] * batch.stacked.lower.shape[1]
+    cells, cell = (first_group + batch.stacked.group_of[..., 0]).flatten()[nodes].unique(return_inverse=True)
+    lowest = logits.new_full((len(logits), len(cells)), 0.0 if contradictions else float("-inf"))
+    largest = lowest.scatter_reduce(1, cell.expand_as(logits), logits.detach(), "amax")
+    total = torch.zeros_like(largest).index_add(1, cell, (logits - largest[:, cell]).exp())
     total = total + (-largest).exp() if contradictions else total
-    true = batch.target.nonzero()[:, 0]
-    chosen = torch.zeros_like(largest).index_add(1, group[true], logits[:, true])
+    true = target.nonzero()[:, 0]
+    chosen = torch.zeros_like(largest).index_add(1, cell[true], logits[:, true])
     return (total.log() + largest - chosen).mean()
 
 
-def _right(logits: Tensor, batch: TrainingBatch, contradictions: bool = False) -> Tensor:
+def are_right(logits: Tensor, targets: Tensor, batch: CandidateBatch, contradictions: bool = False) -> Tensor:
     """Whether each problem's answer is the known one after each step: (steps, problems) bool."""
-    chosen = batch.choose(logits) & (logits > 0) if contradictions else batch.choose(logits)
-    wrong = (chosen ^ batch.target).int()
-    problem = batch.graph.graph_of_node().expand_as(wrong)
-    return wrong.new_zeros(len(logits), len(batch.sizes)).scatter_add(1, problem, wrong) == 0
+    chosen = batch.choose(logits, torch.arange(len(targets), device="cpu"))
+    return ((chosen & (logits > 0) if contradictions else chosen) == targets).all(-1)

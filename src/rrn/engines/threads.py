@@ -44,11 +44,11 @@ def within_share() -> bool:
     return getattr(_current, "in_share", False)
 
 
-def run_by_rows(work: Callable[..., None], *arrays: Any) -> None:
-    """``work(*arrays)``, which computes each row independently, in parallel on equal shares of the rows."""
-    rows, count = len(arrays[0]), shares()
+def run_by_rows(work: Callable[..., None], count: int, *arrays: Any) -> None:
+    """``work(share, *arrays)``, which computes each row independently, in parallel on ``count`` shares of the rows."""
+    rows = len(arrays[0])
     cuts = [rows * share // count for share in range(count + 1)]
-    run_shares(lambda share: work(*(array[cuts[share] : cuts[share + 1]] for array in arrays)), count)
+    run_shares(lambda share: work(share, *(array[cuts[share] : cuts[share + 1]] for array in arrays)), count)
 
 
 def run_shares(work: Callable[[int], None], count: int) -> None:

@@ -9,7 +9,6 @@ scikit-learn itself is not needed; where it is installed, ``clone``, ``cross_val
 
 import json
 import math
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -27,18 +26,21 @@ from rrn.estimators.objective import GraphObjective, from_json, to_json
 from rrn.estimators.samples import (
     LabelLevel,
     Sample,
+    as_arrays,
+    as_list,
     infer_level,
-    join,
-    read_labelled,
+    labels_of,
     read_samples,
     read_weights,
     reshape_labels,
+    run,
     widths,
 )
 from rrn.graphs import Aggregate
 from rrn.io.files import read_bytes, write_json
-from rrn.network import RRN, Prepared
+from rrn.network import RRN
 from rrn.nn.losses import any_known, known
+from rrn.training.display import progress_bar
 from rrn.training.loop import Loop
 
 FILE = "estimator.json"
@@ -76,6 +78,7 @@ class _Estimator(ABC):
     device: str = "cpu"
     progress: bool = True
 
+    _estimator_type: ClassVar[str]
     _multi_output: ClassVar[bool] = False
     """Whether one label may be several numbers."""
 
@@ -129,6 +132,18 @@ class _Estimator(ABC):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
 
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+
+        classifies = self._estimator_type == "classifier"
+        return Tags(
+            estimator_type=self._estimator_type,
+            target_tags=TargetTags(required=True, multi_output=self._multi_output),
+            classifier_tags=ClassifierTags() if classifies else None,
+            regressor_tags=None if classifies else RegressorTags(),
+            input_tags=InputTags(two_d_array=False),
+        )
+
     # Training.
 
     def fit(
@@ -178,11 +193,7 @@ class _Estimator(ABC):
         return self
 
     def _train(self, objective: GraphObjective, folder: Path | None) -> None:
-        callbacks, rate = [], self._rate()
-        if self.progress and sys.stderr is not None and sys.stderr.isatty():
-            from rrn.training.display import Display
-
-            callbacks = [Display("training", self.batch_size)]
+        rate = self._rate()
         largest = sorted((len(sample.x) for sample in objective.samples), reverse=True)[: self.batch_size]
         loop = Loop(
             network=self.network_,
@@ -199,7 +210,7 @@ class _Estimator(ABC):
             budget=BUDGET,
             folder_flag="checkpoint folder",
             remedy=f"Use a lower lr (now {rate:g}), or scale the features to a spread of about 1.",
-            callbacks=callbacks,
+            callbacks=progress_bar("training", self.batch_size) if self.progress else [],
         )
         with threads_for(sum(largest) * self.hidden):
             loop.fit()
@@ -254,14 +265,6 @@ class _Estimator(ABC):
                 raise InputError(f"labels: none is known of the {len(rows)} graphs to {name}")
         return training, validation
 
-    def _outputs(self, samples: Sequence[Sample], steps: int) -> Tensor:
-        """The outputs of every step: (steps, labels, width)."""
-        joined, network = join(samples, self.readout_, self.device), self.network_
-        x = joined.x if network.encoder is None else network.encoder(joined.x)
-        edge_term = None if joined.edge_attr is None else network.message.encode_edges(joined.edge_attr)
-        outputs, _ = network.run(Prepared(x, joined.graph, joined.edge_attr, edge_term, joined.batch), steps=steps)
-        return outputs if joined.edge_of is None else joined.pool(outputs)
-
     # Prediction.
 
     def _predict_outputs(self, graphs: Sequence[Any]) -> list[np.ndarray]:
@@ -281,7 +284,7 @@ class _Estimator(ABC):
         with torch.inference_mode():
             for low in range(0, len(samples), self.batch_size):
                 part = samples[low : low + self.batch_size]
-                outputs = self._outputs(part, self.predict_steps or self.steps)[-1].cpu().numpy()
+                outputs = run(network, part, self.readout_, self.predict_steps or self.steps)[-1].cpu().numpy()
                 ends = np.cumsum([sample.count_labels(self.readout_) for sample in part])
                 found.extend(np.split(outputs, ends[:-1]))
         return found
@@ -353,7 +356,13 @@ class _Estimator(ABC):
     def _read_labelled(
         self, graphs: Sequence[Any], labels: Sequence[Any] | None
     ) -> tuple[list[Sample], list[np.ndarray]]:
-        return read_labelled(graphs, labels, self.node_attribute, self.edge_attribute, type(self).__name__)
+        if labels is None:
+            graphs = as_list(graphs)
+            labels = labels_of(graphs)
+        samples = self._read(graphs)
+        if not samples:
+            raise InputError("graphs: expected at least one, got none")
+        return samples, as_arrays(labels, samples)
 
     def _check_settings(self) -> None:
         for name in ("hidden", "steps", "message_layers", "batch_size", "epochs", "patience"):

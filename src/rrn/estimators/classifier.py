@@ -69,17 +69,6 @@ class RRNClassifier(_Estimator):
     _estimator_type = "classifier"
     _criterion = staticmethod(cross_entropy)
 
-    def __sklearn_tags__(self) -> Any:
-        """The tags of a classifier, for scikit-learn."""
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type="classifier",
-            target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags(),
-            input_tags=InputTags(two_d_array=False),
-        )
-
     def predict_proba(self, graphs: Sequence[Any]) -> Any:
         """Probabilities of the classes: (graphs, classes), or a list of arrays (labels, classes), one per graph."""
         return self._by_graph([_softmax(each) for each in self._predict_outputs(graphs)])

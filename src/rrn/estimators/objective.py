@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rrn.estimators.samples import Sample
+from rrn.estimators.samples import Sample, run
 from rrn.nn.losses import any_known, every_step, known, last_step
 from rrn.training.loop import Objective
 
@@ -68,7 +68,8 @@ class GraphObjective(Objective):
         return {"validation_loss": total / count, **figures}
 
     def _outputs(self, rows: list[int]) -> Tensor:
-        return self.estimator._outputs([self.samples[row] for row in rows], self.estimator.steps)
+        estimator = self.estimator
+        return run(estimator.network_, [self.samples[row] for row in rows], estimator.readout_, estimator.steps)
 
     def _loss(self, outputs: Tensor, rows: list[int]) -> Tensor:
         """The weighted losses over the *number* of labels, so that weights also count between batches."""

@@ -39,17 +39,6 @@ class RRNRegressor(_Estimator):
     _criterion = staticmethod(squared_error)
     _multi_output = True
 
-    def __sklearn_tags__(self) -> Any:
-        """The tags of a regressor, for scikit-learn."""
-        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type="regressor",
-            target_tags=TargetTags(required=True, multi_output=True),
-            regressor_tags=RegressorTags(),
-            input_tags=InputTags(two_d_array=False),
-        )
-
     def predict(self, graphs: Sequence[Any]) -> Any:
         """Numbers of the shape of the labels: an array (graphs, …), or a list of arrays (labels, …), one per graph."""
         outputs = [each * self.spread_ + self.mean_ for each in self._predict_outputs(graphs)]

@@ -1,4 +1,4 @@
-"""Graphs of any library as samples, and their labels as arrays.
+"""Graphs of any library as samples, their labels as arrays, and a network on several samples.
 
 A sample has one label per node, one per graph or one per edge: its `LabelLevel`.
 """
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from rrn.errors import InputError
 from rrn.graphs import EdgeList, from_networkx, from_pyg
+from rrn.network import RRN, Prepared
 
 LabelLevel = Literal["node", "graph", "edge"]
 
@@ -33,44 +34,34 @@ class Sample(NamedTuple):
         return self.edge_index.shape[1] if self.edge_of is None else int(self.edge_of.max()) + 1
 
 
-class Joined(NamedTuple):
-    """Samples as one graph of disjoint parts."""
+def run(network: RRN, samples: Sequence[Sample], level: LabelLevel, steps: int) -> Tensor:
+    """The outputs of every step on samples as one graph: (steps, labels, width).
 
-    x: Tensor
-    graph: EdgeList
-    edge_attr: Tensor | None
-    batch: Tensor
-    edge_of: Tensor | None
-    """The undirected edge of each directed edge (edges,); None if edges are directed."""
-
-    def pool(self, outputs: Tensor) -> Tensor:
-        """Outputs of directed edges (steps, edges, width) → mean of the two directions of each undirected edge."""
-        if self.edge_of is None:
-            return outputs
-        edges = int(self.edge_of.max()) + 1
-        total = outputs.new_zeros(len(outputs), edges, outputs.shape[-1]).index_add(1, self.edge_of, outputs)
-        return total / torch.bincount(self.edge_of, minlength=edges)[:, None]
-
-
-def join(samples: Sequence[Sample], level: LabelLevel, device: str) -> Joined:
-    """Samples as one graph. Nothing is checked again: `read_samples` has checked each."""
+    The mean of the two directions is the output of an undirected edge. Nothing is checked again: `read_samples` has
+    checked each sample.
+    """
+    device = next(network.parameters()).device
     sizes = [len(sample.x) for sample in samples]
     offsets = np.cumsum([0, *sizes]).tolist()
-    x = torch.cat([sample.x for sample in samples])
+    x = torch.cat([sample.x for sample in samples]).to(device)
     edges = [sample.edge_index + offset for sample, offset in zip(samples, offsets[:-1], strict=True)]
-    attributes = [sample.edge_attr for sample in samples if sample.edge_attr is not None]
-    batch = torch.arange(len(samples), device="cpu").repeat_interleave(torch.tensor(sizes, device="cpu"))
-    edge_of = None
-    if level == "edge" and any(sample.edge_of is not None for sample in samples):
-        numbered, seen = [], 0
-        for sample in samples:
-            own = torch.arange(sample.edge_index.shape[1], device="cpu") if sample.edge_of is None else sample.edge_of
-            numbered.append(own + seen)
-            seen += sample.count_labels("edge")
-        edge_of = torch.cat(numbered).to(device)
     graph = EdgeList(torch.cat(edges, dim=1).to(device), len(x))
+    attributes = [sample.edge_attr for sample in samples if sample.edge_attr is not None]
     edge_attr = torch.cat(attributes).to(device) if attributes else None
-    return Joined(x.to(device), graph, edge_attr, batch.to(device), edge_of)
+    batch = torch.arange(len(samples), device=device).repeat_interleave(torch.tensor(sizes, device=device))
+    encoded = x if network.encoder is None else network.encoder(x)
+    edge_term = None if edge_attr is None else network.message.encode_edges(edge_attr)
+    outputs, _ = network.run(Prepared(encoded, graph, edge_attr, edge_term, batch), steps=steps)
+    if level != "edge" or all(sample.edge_of is None for sample in samples):
+        return outputs
+    numbered, labels = [], 0
+    for sample in samples:
+        own = torch.arange(sample.edge_index.shape[1], device="cpu") if sample.edge_of is None else sample.edge_of
+        numbered.append(own + labels)
+        labels += sample.count_labels("edge")
+    edge_of = torch.cat(numbered).to(device)
+    total = outputs.new_zeros(steps, labels, outputs.shape[-1]).index_add(1, edge_of, outputs)
+    return total / torch.bincount(edge_of, minlength=labels)[:, None]
 
 
 def read_samples(
@@ -88,17 +79,6 @@ def read_samples(
         if widths(samples[-1]) != widths(samples[0]):
             raise InputError(f"graph {number}: has other numbers of node or edge features than graph 0")
     return samples
-
-
-def read_labelled(
-    graphs: Any, labels: Sequence[Any] | None, node_attribute: str, edge_attribute: str | None, estimator: str
-) -> tuple[list[Sample], list[np.ndarray]]:
-    """Samples and their labels, by default the ``y`` of the graphs."""
-    graphs = as_list(graphs)
-    samples = read_samples(graphs, node_attribute, edge_attribute, estimator)
-    if not samples:
-        raise InputError("graphs: expected at least one, got none")
-    return samples, as_arrays(labels_of(graphs) if labels is None else labels, samples)
 
 
 def as_list(graphs: Any) -> Sequence[Any]:
@@ -173,15 +153,15 @@ def _read(graph: Any, node_attribute: str, edge_attribute: str | None, estimator
 
 
 def _read_edges(edge_index: Tensor, nodes: int) -> Tensor:
-    if edge_index.dim() == 1 and edge_index.numel() == 0:
-        edge_index = edge_index.reshape(2, 0)
+    if edge_index.numel() == 0:
+        return torch.zeros(2, 0, dtype=torch.long, device="cpu")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         shape = tuple(edge_index.shape)
         remedy = "; transpose it" if edge_index.dim() == 2 and shape[1] == 2 else ""
         raise InputError(f"expected edge_index of shape (2, edges), senders above receivers, got {shape}{remedy}")
-    if edge_index.numel() and (edge_index.is_floating_point() or edge_index.dtype == torch.bool):
+    if edge_index.is_floating_point() or edge_index.dtype == torch.bool:
         raise InputError(f"expected edge_index of integers, got {edge_index.dtype}")
-    if edge_index.numel() and not (int(edge_index.min()) >= 0 and int(edge_index.max()) < nodes):
+    if int(edge_index.min()) < 0 or int(edge_index.max()) >= nodes:
         raise InputError(f"edge_index names a node that x does not have (0 to {nodes - 1})")
     return edge_index.long()
 

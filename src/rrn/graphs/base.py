@@ -65,9 +65,10 @@ class Graph(ABC):
     def collect(self, values: Tensor, how: Aggregate) -> Tensor:
         """Aggregate edge values at their receivers: ``edge_shape + (width,)`` → (nodes, width); 0 without senders."""
 
-    @abstractmethod
     def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
         """Σ_i weights_ijk · source_i for every node j and edge feature k: (nodes, width) → (nodes, k, width)."""
+        sent, features = self.pair(source, torch.zeros_like(source)), weights.expand(*self.edge_shape, -1).split(1, -1)
+        return torch.stack([self.collect(sent * feature, "sum") for feature in features], dim=1)
 
     @abstractmethod
     def in_degree(self) -> Tensor:
@@ -160,10 +161,3 @@ def joined_edge_attr(parts: Sequence[Part]) -> Tensor | None:
 def select_rows(edge_attr: Tensor | None, selected: Tensor) -> Tensor | None:
     """The selected rows of edge features; all of them where one row is shared by all edges."""
     return edge_attr if edge_attr is None or len(edge_attr) == 1 != len(selected) else edge_attr[selected]
-
-
-def reduce(values: Tensor, dim: int, how: Aggregate) -> Tensor:
-    """Aggregate one dimension."""
-    if how == "max":
-        return values.amax(dim)
-    return values.sum(dim) if how == "sum" else values.mean(dim)

@@ -169,9 +169,6 @@ class Groups(Graph):
     def collect(self, values: Tensor, how: Aggregate) -> Tensor:
         return self._edges().collect(values, how)
 
-    def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
-        return self._edges().weighted_sums(source, weights)
-
     def in_degree(self) -> Tensor:
         sizes = self.rows().flatten().bincount()
         return (sizes[self.rows()] * (self.member_of >= 0)).sum(1, keepdim=True).float()

@@ -14,7 +14,6 @@ from rrn.graphs.base import (
     Part,
     describe,
     joined_edge_attr,
-    reduce,
     select_rows,
     with_offsets,
 )
@@ -66,10 +65,6 @@ class EdgeList(Graph):
             return zeros.scatter_reduce(0, index, values, "amax", include_self=False)
         total = zeros.index_add(0, self.target, values)
         return total / self.in_degree().to(values.dtype).clamp(min=1) if how == "mean" else total
-
-    def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
-        values = weights.expand(*self.edge_shape, -1)[..., None] * source.index_select(0, self.source)[:, None]
-        return source.new_zeros(self.num_nodes, *values.shape[1:]).index_add(0, self.target, values)
 
     def ends(self) -> tuple[Tensor, Tensor, Tensor]:
         return self.source, self.target, torch.arange(len(self.source), device=self.source.device)
@@ -140,11 +135,9 @@ class NeighbourTable(Graph):
         return gathered + target[:, None]
 
     def collect(self, values: Tensor, how: Aggregate) -> Tensor:
-        return reduce(values, 1, how)
-
-    def weighted_sums(self, source: Tensor, weights: Tensor) -> Tensor:
-        gathered = source.index_select(0, self.table.flatten()).view(*self.edge_shape, -1)
-        return weights.expand(*self.edge_shape, -1).transpose(1, 2) @ gathered
+        if how == "max":
+            return values.amax(1)
+        return values.sum(1) if how == "sum" else values.mean(1)
 
     def ends(self) -> tuple[Tensor, Tensor, Tensor]:
         if self._ends is None:
@@ -197,7 +190,7 @@ class CompleteGraphs(Graph):
     def collect(self, values: Tensor, how: Aggregate) -> Tensor:
         edges = self.edges.to(values.device)
         if how == "max":
-            largest = reduce(values.masked_fill(~edges, float("-inf")), 1, how)
+            largest = values.masked_fill(~edges, float("-inf")).amax(1)
             return largest.masked_fill(largest == float("-inf"), 0).flatten(0, 1)
         if self.mask is not None:
             values = values * self.mask[:, :, None, None].to(values.dtype)

@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -221,24 +220,23 @@ class Trial:
     """The attempts at one problem and their result so far.
 
     Attributes:
+        problems, number: the problem.
         max_steps: steps of one attempt.
         attempts: how many attempts the problem gets.
-        diagnose: called once if the first attempt fails: see `Problems.diagnose`.
         generator: random generator of the noise. Trials may share one.
         record: transform of the recorded outputs of an attempt, (steps, …). None: nothing is recorded.
         spent: steps of all its attempts so far.
-        objective: how good an accepted answer is; then all attempts are made, and the best answer counts.
         left: attempts that have not ended.
         attempt: the attempt that solved the problem; until then, the last that ended.
     """
 
+    problems: Problems
+    number: int
     max_steps: int
     attempts: int
-    diagnose: Callable[[], tuple[Status, str]]
     generator: torch.Generator | None = None
     record: Callable[[Tensor], Tensor] | None = None
     spent: int = 0
-    objective: Callable[[Any], float] | None = None
     best: float = -math.inf
     left: int = 1
     done: bool = False
@@ -254,8 +252,8 @@ class Trial:
         """Remember the answer of an attempt that ended, if it is the first or better than those before."""
         if attempt == 1:
             self.first_answer = answer
-        if solved and self.objective is not None:
-            value = self.objective(answer)
+        if solved and self.problems.best_of_attempts:
+            value = self.problems.objective(self.number, answer)
             if value <= self.best:
                 return
             self.best = value
@@ -268,10 +266,10 @@ class Trial:
         self.left -= 1
         if self.status is not Status.SOLVED:
             self.attempt = max(attempt, self.attempt)
-        further, enough = False, solved and self.objective is None
+        further, enough = False, solved and not self.problems.best_of_attempts
         if attempt == 1 and not enough:
             if not solved:
-                self.status, self.message = self.diagnose()
+                self.status, self.message = self.problems.diagnose(self.number)
             further = self.attempts > 1 and self.status is not Status.IMPOSSIBLE
             self.left += self.attempts - 1 if further else 0
         self.done = enough or not self.left
@@ -343,9 +341,9 @@ class AttemptLoop:
         if self.running is None or not len(self.running.problems):
             return []
         search = self.problems.search
-        running = self._with_noise(self.running if search is None else search.assign(self.running))
-        trials = [self.trials[problem] for problem in running.problems.tolist()]
+        trials = [self.trials[problem] for problem in self.running.problems.tolist()]
         limits = torch.tensor([trial.max_steps for trial in trials], device="cpu")
+        running = self._with_noise(self.running if search is None else search.assign(self.running), trials, limits)
         steps = min(self.stride, int((limits - running.age).min()))
         outputs, state = self.problems.run(running, steps)
         finished = self.problems.finished(running, outputs)
@@ -380,12 +378,10 @@ class AttemptLoop:
         if self.problems.search is not None:
             self.problems.search.close(problem)
 
-    def _with_noise(self, running: Slots) -> Slots:
+    def _with_noise(self, running: Slots, trials: list[Trial], limits: Tensor) -> Slots:
         further = running.attempts > 1
         if not self.noise or not bool(further.any()):
             return running
-        trials = [self.trials[problem] for problem in running.problems.tolist()]
-        limits = torch.tensor([trial.max_steps for trial in trials], device="cpu")
         dose = further & (running.age % NOISE_EVERY == 0) & (2 * running.age < limits)
         if self.problems.search is not None:
             dose = dose & self.problems.search.accepts_noise(running)
@@ -432,17 +428,12 @@ def run_attempts(
     for name, value in (("max_steps", max_steps), ("attempts", attempts), ("slots", 1 if slots is None else slots)):
         if value < 1:
             raise InputError(f"{name}: expected at least 1, got {value}")
-    count, loop = len(problems), AttemptLoop(problems, noise, callback)
-    trials = [
-        Trial(max_steps, attempts, partial(problems.diagnose, problem), generator, record) for problem in range(count)
-    ]
-    if problems.best_of_attempts:
-        for problem, trial in enumerate(trials):
-            trial.objective = partial(problems.objective, problem)
+    loop = AttemptLoop(problems, noise, callback)
+    trials = [Trial(problems, row, max_steps, attempts, generator, record) for row in range(len(problems))]
     for problem, trial in enumerate(trials):
         loop.add(problem, trial)
     while loop.trials:
-        done = loop.advance(max(slots or count, attempts - 1))
+        done = loop.advance(max(slots or len(trials), attempts - 1))
         if progress is not None:
             for _ in done:
                 progress(1)

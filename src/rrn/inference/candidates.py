@@ -10,10 +10,17 @@ from torch.nn.functional import pad
 
 from rrn.graphs import Groups
 from rrn.inference.attempts import Problems, RecurrentNetwork, Slots
-from rrn.inference.committing import CHOICE_NOISE, CommitQueue, Committing
 from rrn.inference.result import Status
-from rrn.inference.rules import StackedLayouts
-from rrn.inference.search import CERTAIN_LOGIT, BestFirstSearch, BranchQueue, CandidateLayout
+from rrn.inference.rules import CandidateLayout, StackedLayouts
+from rrn.inference.search import (
+    CERTAIN_LOGIT,
+    CHOICE_NOISE,
+    BestFirstSearch,
+    Branch,
+    BranchQueue,
+    CommitQueue,
+    Committing,
+)
 from rrn.network import RRN, Prepared
 from rrn.nn.messages import GroupMessage
 from rrn.nn.readouts import DotReadout
@@ -21,7 +28,6 @@ from rrn.nn.updates import SharedLayerUpdate, State
 
 if TYPE_CHECKING:
     from rrn.training.tying import Ties
-
 
 LAYER_WIDTH = 128
 
@@ -49,8 +55,8 @@ class GroupTable(NamedTuple):
     """The groups of all candidates of a problem.
 
     Attributes:
-        member_of: (candidates, columns), as in `rrn.graphs.Groups`; or (problems, candidates, columns), in the order of
-            the problems that "problem" of the batch numbers.
+        member_of: (candidates, columns), as in `rrn.graphs.Groups`; or (problems, candidates, columns), if the problems
+            of a batch have different groups.
         counts: the number of groups of each type.
         classes: candidates per cell, if all cells have the same number of them, in order; otherwise 1.
         column_types: (columns,), the type of each column; by default column k has type k.
@@ -63,10 +69,12 @@ class GroupTable(NamedTuple):
 
 
 class OpenCandidates(NamedTuple):
-    """The graph of the open candidates with its features, and the indices of its nodes among all candidates."""
+    """The graph of the open candidates with its features, the indices of its nodes among all candidates, and the
+    candidates per cell (see `GroupTable`)."""
 
     given: Prepared
     nodes: Tensor
+    classes: int
 
 
 class CandidateNetwork(RecurrentNetwork):
@@ -74,15 +82,15 @@ class CandidateNetwork(RecurrentNetwork):
 
     A batch has "open", the open candidates, and "known", the logits of the others: (problems, candidates) each. Only
     open candidates are nodes, so the graph carries what is known. It may have "features", (problems, candidates,
-    features - 1), of candidates, and "problem", (problems,), the rows of the groups if these differ.
+    features - 1), of candidates.
     """
 
     exchangeable: Sequence[tuple[int, int]] = ()
     """Pairs of group types that a symmetry of the problem exchanges, all at once: rows and columns, for example."""
 
-    def __init__(self, rrn: RRN, types: int) -> None:
+    def __init__(self, rrn: RRN) -> None:
         super().__init__()
-        self.rrn, self.types = rrn, types
+        self.rrn = rrn
 
     def forward(
         self,
@@ -90,34 +98,30 @@ class CandidateNetwork(RecurrentNetwork):
         *,
         steps: int,
         state: State | None = None,
-        groups: "GroupTable | None" = None,
-        candidates: "OpenCandidates | None" = None,
+        candidates: OpenCandidates | None = None,
     ) -> tuple[Tensor, State]:
         """Logits of all candidates after each step, (steps, problems · cells, classes), and the state after the last.
 
-        ``groups`` are those of the candidates; by default `groups_of` the batch. ``candidates`` is the result of
-        `open_candidates`, for callers that run the same batch several times.
+        ``candidates`` is the result of `open_candidates`: for callers that know the groups, or run a batch repeatedly.
         """
         batch = batch if "open" in batch else self.prepare(batch)
-        groups = self.groups_of(batch) if groups is None else groups
-        given, nodes = candidates or self.open_candidates(batch, groups)
+        given, nodes, classes = candidates or self.open_candidates(batch, self.groups_of(batch))
         state = self.initial_state(batch) if state is None else state
         logits = batch["known"].flatten().repeat(steps, 1)
         if len(nodes):
             outputs, state = self.rrn.run(given, steps=steps, state=state)
             logits = logits.index_copy(1, nodes, outputs[..., 0])
-        return logits.view(steps, -1, groups.classes), state
+        return logits.view(steps, -1, classes), state
 
-    def open_candidates(self, batch: dict[str, Tensor], groups: "GroupTable") -> "OpenCandidates":
+    def open_candidates(self, batch: dict[str, Tensor], groups: GroupTable) -> OpenCandidates:
         """The graph of the open candidates of a batch and its features."""
-        member_of = groups.member_of if groups.member_of.dim() == 2 else groups.member_of[batch["problem"]]
-        graph, nodes = open_graph(batch["open"], member_of, groups.counts, groups.column_types)
+        graph, nodes = open_graph(batch["open"], groups.member_of, groups.counts, groups.column_types)
         x = next(self.parameters()).new_ones(len(nodes), 1)
         if "features" in batch:
             x = torch.cat([batch["features"].flatten(0, 1)[nodes], x], dim=1)
-        return OpenCandidates(self.rrn.prepare(x, graph) if len(nodes) else Prepared(x, graph), nodes)
+        return OpenCandidates(self.rrn.prepare(x, graph) if len(nodes) else Prepared(x, graph), nodes, groups.classes)
 
-    def groups_of(self, batch: dict[str, Tensor]) -> "GroupTable":
+    def groups_of(self, batch: dict[str, Tensor]) -> GroupTable:
         """The groups of the candidates of a batch."""
         raise NotImplementedError
 
@@ -165,7 +169,8 @@ class CandidateBatch(Problems):
     """n problems of candidates, padded to the same number, and the network that predicts their logits.
 
     An answer is the logits (candidates,) of a step. It is accepted if the chosen candidates break no rule and contain
-    all that is given.
+    all that is given. If each cell of all problems has exactly one true candidate (``decides``), the largest logit of a
+    cell is chosen; otherwise all candidates with a positive logit are.
 
     Args:
         network: called with the batch of the problems in slots; returns a state and logits (steps, problems · cells,
@@ -174,16 +179,13 @@ class CandidateBatch(Problems):
             maybe "known", the logits of the others: (n, candidates) each.
         layouts: candidates and groups of each problem; one for all of them if they share it.
         true: (n, candidates) bool, the candidates that are given.
-        decides: whether each cell has exactly one true candidate, so that the largest logit of a cell is chosen;
-            otherwise all candidates with a positive logit are.
         search: use best-first search; for networks trained to detect contradictions.
-        commit: fix the surest candidate every few steps, see `rrn.inference.committing`.
+        commit: fix the surest candidate every few steps, see `rrn.inference.search`.
         counted_types: types of groups whose number of remaining true candidates is a feature of the network.
         evidence: (n, candidates), logits that are a feature of the network.
         preferences: (n, candidates), weights of candidates in the objective.
         seed: of the noise in choices.
         diagnose: the status and message of a problem whose first attempt failed, by its number.
-        forward_kwargs: further arguments of the network.
     """
 
     def __init__(
@@ -193,7 +195,6 @@ class CandidateBatch(Problems):
         layouts: CandidateLayout | Sequence[CandidateLayout],
         true: Tensor,
         *,
-        decides: bool = True,
         search: bool = False,
         commit: bool = False,
         counted_types: Sequence[int] = (),
@@ -201,23 +202,18 @@ class CandidateBatch(Problems):
         preferences: Tensor | None = None,
         seed: int = 0,
         diagnose: Callable[[int], tuple[Status, str]] | None = None,
-        **forward_kwargs: Any,
     ) -> None:
-        self.network, self.forward_kwargs, self.diagnosis = network, forward_kwargs, diagnose
+        self.network, self.diagnosis = network, diagnose
         weight = next(network.parameters(), torch.empty(0, device="cpu"))
         self.device = weight.device
         self.batch = {name: part.to(self.device) for name, part in batch.items()}
         if "open" in batch and "known" not in batch:
             self.batch["known"] = known_logits(true).to(weight)
         self.layouts = [layouts] * len(true) if isinstance(layouts, CandidateLayout) else list(layouts)
-        self.true, self.decides, self.seed = true, decides, seed
+        self.true, self.seed, self.decides = true, seed, all(layout.decides for layout in self.layouts)
         self.counted_types, self.evidence, self.preferences = counted_types, evidence, preferences
         self.best_of_attempts = preferences is not None
         self.stacked = StackedLayouts.of(self.layouts, true.shape[1])
-        if type(network) is CandidateNetwork:  # it has no groups of its own
-            member_of, counts, column_types, *_ = self.stacked
-            table = (member_of[0] if len(member_of) == 1 else member_of).to(self.device)
-            self.forward_kwargs["groups"] = GroupTable(table, counts, column_types=column_types)
         if search:
             self.search = BestFirstSearch(lambda problem, _: BranchQueue(*self._start(problem)), self._initial_state)
         elif commit:
@@ -230,18 +226,13 @@ class CandidateBatch(Problems):
         if len(self.stacked.group_of) > 1 or type(self.network) is CandidateNetwork:
             return self  # problems with different layouts or features
         parts = tuple((name, part.shape[1:]) for name, part in self.batch.items())
-        kwargs = tuple((name, id(value)) for name, value in self.forward_kwargs.items())
-        return id(self.network), id(self.layouts[0]), parts, kwargs, self.decides, self.search is not None
+        return id(self.network), id(self.layouts[0]), parts, self.search is not None
 
     def empty(self) -> "CandidateBatch":
         if self.batch_key() is self:
             return self
-        batch = {name: part[:0] for name, part in self.batch.items()}
-        none = CandidateBatch(
-            self.network, batch, self.layouts[:1], self.true[:0], decides=self.decides, search=self.search is not None
-        )
-        none.forward_kwargs = self.forward_kwargs
-        return none
+        batch, search = {name: part[:0] for name, part in self.batch.items()}, self.search is not None
+        return CandidateBatch(self.network, batch, self.layouts[:1], self.true[:0], search=search)
 
     def put(self, number: int, others: Problems, row: int) -> None:
         if others is self:
@@ -274,31 +265,33 @@ class CandidateBatch(Problems):
 
     def _inputs(self, slots: Slots) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What the network reads of the problems in slots. Without search it stays the same until the slots change."""
-        problems = slots.problems.tolist()
-        if self.search is None and self._running is not None and self._running[0] == problems:
-            return self._running[1:]
-        batch = {name: part[slots.problems] for name, part in self.batch.items()}
-        true = self.true[slots.problems]
         if self.search is not None:
-            branches = self.search.branches(slots)
-            true, open_ = (self._padded(parts) for parts in ([b.true for b in branches], [b.open for b in branches]))
-            batch["open"], batch["known"] = open_.to(self.device), known_logits(true).to(batch["known"])
-        features = self.features(true, slots.problems)
-        if features is not None:
-            batch["features"] = features.to(batch["known"])
-        kwargs = self.forward_kwargs
-        if isinstance(self.network, CandidateNetwork) and "groups" in kwargs:
-            kwargs = kwargs | {"candidates": self.network.open_candidates(batch, kwargs["groups"])}
-        self._running = problems, batch, kwargs
-        return batch, kwargs
+            return self.inputs(slots.problems, self.search.branches(slots))
+        problems = slots.problems.tolist()
+        if self._running is None or self._running[0] != problems:
+            self._running = problems, *self.inputs(slots.problems)
+        return self._running[1:]
 
     _running: tuple[list[int], dict[str, Tensor], dict[str, Any]] | None = None
 
-    def features(self, true: Tensor, problems: Tensor) -> Tensor | None:
-        """Features of the candidates, given which of them are true, (slots, candidates) bool; None: there are none."""
-        parts = [self.stacked.remaining(true, problems, self.counted_types)] if self.counted_types else []
-        parts += [] if self.evidence is None else [self.evidence[problems][..., None]]
-        return torch.cat(parts, dim=-1) if parts else None
+    def inputs(
+        self, problems: Tensor, branches: Sequence[Branch] | None = None
+    ) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The batch of some problems, or of branches of them, and the further arguments of the network."""
+        batch, true = {name: part[problems] for name, part in self.batch.items()}, self.true[problems]
+        if branches is not None:
+            true, open_ = (self._padded(parts) for parts in ([b.true for b in branches], [b.open for b in branches]))
+            batch["open"], batch["known"] = open_.to(self.device), known_logits(true).to(batch["known"])
+        features = [self.stacked.remaining(true, problems, self.counted_types)] if self.counted_types else []
+        features += [] if self.evidence is None else [self.evidence[problems][..., None]]
+        if features:
+            batch["features"] = torch.cat(features, dim=-1).to(batch["known"])
+        if not isinstance(self.network, CandidateNetwork):
+            return batch, {}
+        member_of, counts, column_types, *_ = self.stacked
+        member_of = member_of[problems] if len(member_of) > 1 else member_of[0]
+        groups = GroupTable(member_of.to(self.device), counts, column_types=column_types)
+        return batch, {"candidates": self.network.open_candidates(batch, groups)}
 
     def _padded(self, rows: list[Tensor]) -> Tensor:
         width = self.true.shape[1]

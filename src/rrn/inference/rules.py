@@ -1,6 +1,7 @@
-"""The rules of problems of candidates: their groups, stacked, and whether a choice of candidates breaks any."""
+"""The rules of problems of candidates: the groups that candidates are in, and whether a choice breaks any."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,84 @@ import torch
 from torch import Tensor
 
 from rrn._compat import COMPILED, compiled
-from rrn.inference.search import CandidateLayout
+
+
+class CandidateLayout:
+    """The candidates of a problem and the groups they are in.
+
+    Args:
+        groups: (candidates, columns), the groups of each candidate, numbered through over all types; -1 for no group.
+        lower: (groups,), the least number of true candidates in each group.
+        upper: (groups,), the largest number.
+        counts: the number of groups of each type.
+        column_types: (columns,), the type of each column, ascending; by default column k has type k.
+    """
+
+    def __init__(
+        self,
+        groups: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        counts: Sequence[int],
+        column_types: Sequence[int] | None = None,
+    ) -> None:
+        self.groups, self.lower, self.upper, self.counts = groups, lower, upper, tuple(int(count) for count in counts)
+        self.column_types = tuple(range(groups.shape[1]) if column_types is None else column_types)
+        self.cells = self.counts[0]
+        """The number of groups of the first type."""
+        first = slice(0, self.cells)
+        one_each = self.column_types.count(0) == 1 and bool((groups[:, 0] >= 0).all())
+        self.decides = one_each and bool((lower[first] == 1).all() and (upper[first] == 1).all())
+        """Whether exactly one candidate of each group of the first type, a cell, is true, and all are in one."""
+        self.index = torch.from_numpy(np.where(groups < 0, len(lower), groups))  # the group of no rule is the last
+        self.least, self.most = torch.from_numpy(lower), torch.from_numpy(upper)
+        self.stacked: StackedLayouts | None = None
+        """Cache of `StackedLayouts.of` for problems with this layout."""
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What compiled code reads: groups; where the members of each group begin; the members; lower; upper."""
+        candidate, column = np.nonzero(self.groups >= 0)
+        group = self.groups[candidate, column]
+        starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(self.lower)))])
+        members = candidate[np.argsort(group, kind="stable")]
+        return self.groups, starts, members, self.lower, self.upper
+
+    def count(self, candidates: Tensor) -> Tensor:
+        """How many of the candidates, (candidates,) bool, are in each group: (groups,)."""
+        return self.index[candidates].flatten().bincount(minlength=len(self.lower) + 1)[:-1]
+
+    def excluded_by(self, true: Tensor) -> Tensor:
+        """The members of groups with as many true candidates as they may have, those included: (candidates,) bool."""
+        full = torch.cat([self.count(true) >= self.most, true.new_zeros(1)])
+        return full[self.index].any(1)
+
+    def possible(self, left: Tensor) -> bool:
+        """Whether every group has enough candidates among those left, (candidates,) bool."""
+        return bool((self.count(left) >= self.least).all())
+
+    def predict(self, open_: Tensor, logits: Tensor) -> "Prediction":
+        """Probabilities from logits (candidates,), if one open candidate of each cell is true, or none."""
+        cell = self.index[:, 0]
+        logits = torch.where(open_, logits, float("-inf"))
+        highest = logits.new_full((self.cells,), float("-inf")).scatter_reduce(0, cell, logits, "amax")
+        highest = highest.nan_to_num(neginf=0.0)
+        weights = (logits - highest[cell]).exp()
+        total = weights.new_zeros(self.cells).index_add(0, cell, weights)
+        probability = weights / total[cell].clamp_min(torch.finfo(weights.dtype).tiny)
+        entropy = probability.new_zeros(self.cells).index_add(0, cell, -torch.xlogy(probability, probability))
+        options = open_.new_zeros(self.cells, dtype=torch.long).index_add(0, cell, open_.long())
+        return Prediction(probability, entropy, options, highest + total.log())
+
+
+class Prediction(NamedTuple):
+    """Predicted probability of each candidate, (candidates,); and of each cell, (cells,), the entropy, the number of
+    open candidates, and the log odds that one of them is true against none, whose logit is zero."""
+
+    probability: Tensor
+    entropy: Tensor
+    options: Tensor
+    log_odds: Tensor
 
 
 class StackedLayouts(NamedTuple):
@@ -165,3 +243,37 @@ def _keep_rules(
                         kept = False
                         break
             valid[step, slot] = kept
+
+
+@compiled
+def propagate(
+    open_: np.ndarray,
+    true: np.ndarray,
+    groups: np.ndarray,
+    starts: np.ndarray,
+    members: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> bool:
+    """Close open candidates of full groups, and make candidates true that a group needs, until nothing changes.
+
+    ``open_`` and ``true`` are (candidates,) bool and change in place. Returns whether every group can still be met.
+    """
+    changed = True
+    while changed:
+        changed = False
+        for group in range(len(lower)):
+            placed, left = 0, 0
+            for index in range(starts[group], starts[group + 1]):
+                placed += true[members[index]]
+                left += open_[members[index]]
+            if placed > upper[group] or placed + left < lower[group]:
+                return False
+            if left == 0 or (placed < upper[group] and placed + left > lower[group]):
+                continue
+            for index in range(starts[group], starts[group + 1]):
+                if open_[members[index]]:
+                    open_[members[index]] = False
+                    true[members[index]] = placed < upper[group]
+            changed = True
+    return True

@@ -1,23 +1,29 @@
-"""Best-first search guided by a network, for problems of candidates.
+"""Search policies for problems of candidates: which part of a problem the network works on next.
 
-Exactly one candidate of every cell is true. The network predicts the probability of each candidate, and the probability
-that none is true, which means that an earlier guess was wrong. A guess splits a branch in two: in one the candidate is
-true, and everything it excludes leaves the graph; in the other the candidate is ruled out. The priority of a branch is
-the predicted probability of its guesses, times the odds that the branch is possible. The branch with the highest
-priority is next: the network evaluates it for some steps, or it is split. All attempts at a problem share its branches.
+*Best-first search*, for networks that detect contradictions. Exactly one candidate of every cell is true. The network
+predicts the probability of each candidate, and the probability that none is true, which means that an earlier guess was
+wrong. A guess splits a branch in two: in one the candidate is true, and everything it excludes leaves the graph; in the
+other the candidate is ruled out. The priority of a branch is the predicted probability of its guesses, times the odds
+that the branch is possible. The branch with the highest priority is next: the network evaluates it for some steps, or
+it is split. All attempts at a problem share its branches.
+
+*Committing*, for problems with many solutions, where a network alone does not decide for one of them. After some steps
+the candidate with the highest predicted probability becomes true, preferably in a cell with few options. Everything
+that follows from it by the rules is decided, and the network runs on what is left. If a group can no longer be met, the
+least sure of the latest choices is taken back: its candidate is ruled out instead.
 """
 
 import heapq
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from rrn.inference.attempts import Slots
+from rrn.inference.rules import CandidateLayout, Prediction, propagate
 from rrn.nn.updates import State
 
 FIRST_SPLIT, FURTHER_SPLIT, NOISY_ATTEMPTS = 48, 64, 8
@@ -33,84 +39,18 @@ CERTAIN_LOGIT = 20.0
 """Logit of candidates known to be true; those known to be false have its negative."""
 LEAST_PROBABILITY = 0.05
 """Predicted probabilities of a guess are clamped to this distance from 0 and 1."""
-
-
-class CandidateLayout:
-    """The candidates of a problem and the groups they are in.
-
-    Args:
-        groups: (candidates, columns), the groups of each candidate, numbered through over all types; -1 for no group.
-        lower: (groups,), the least number of true candidates in each group.
-        upper: (groups,), the largest number.
-        counts: the number of groups of each type.
-        column_types: (columns,), the type of each column, ascending; by default column k has type k.
-    """
-
-    def __init__(
-        self,
-        groups: np.ndarray,
-        lower: np.ndarray,
-        upper: np.ndarray,
-        counts: Sequence[int],
-        column_types: Sequence[int] | None = None,
-    ) -> None:
-        self.groups, self.lower, self.upper, self.counts = groups, lower, upper, tuple(int(count) for count in counts)
-        self.column_types = tuple(range(groups.shape[1]) if column_types is None else column_types)
-        self.cells = self.counts[0]
-        """The number of groups of the first type."""
-        first = slice(0, self.cells)
-        one_each = self.column_types.count(0) == 1 and bool((groups[:, 0] >= 0).all())
-        self.decides = one_each and bool((lower[first] == 1).all() and (upper[first] == 1).all())
-        """Whether exactly one candidate of each group of the first type, a cell, is true, and all are in one."""
-        self.index = torch.from_numpy(np.where(groups < 0, len(lower), groups))  # the group of no rule is the last
-        self.least, self.most = torch.from_numpy(lower), torch.from_numpy(upper)
-        self.stacked: Any = None
-        """Cache of `rrn.inference.rules.StackedLayouts.of` for problems with this layout."""
-
-    @cached_property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """What compiled code reads: groups; where the members of each group begin; the members; lower; upper."""
-        candidate, column = np.nonzero(self.groups >= 0)
-        group = self.groups[candidate, column]
-        starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(self.lower)))])
-        members = candidate[np.argsort(group, kind="stable")]
-        return self.groups, starts, members, self.lower, self.upper
-
-    def count(self, candidates: Tensor) -> Tensor:
-        """How many of the candidates, (candidates,) bool, are in each group: (groups,)."""
-        return self.index[candidates].flatten().bincount(minlength=len(self.lower) + 1)[:-1]
-
-    def excluded_by(self, true: Tensor) -> Tensor:
-        """The members of groups with as many true candidates as they may have, those included: (candidates,) bool."""
-        full = torch.cat([self.count(true) >= self.most, true.new_zeros(1)])
-        return full[self.index].any(1)
-
-    def possible(self, left: Tensor) -> bool:
-        """Whether every group has enough candidates among those left, (candidates,) bool."""
-        return bool((self.count(left) >= self.least).all())
-
-    def predict(self, open_: Tensor, logits: Tensor) -> "Prediction":
-        """Probabilities from logits (candidates,), if one open candidate of each cell is true, or none."""
-        cell = self.index[:, 0]
-        logits = torch.where(open_, logits, float("-inf"))
-        highest = logits.new_full((self.cells,), float("-inf")).scatter_reduce(0, cell, logits, "amax")
-        highest = highest.nan_to_num(neginf=0.0)
-        weights = (logits - highest[cell]).exp()
-        total = weights.new_zeros(self.cells).index_add(0, cell, weights)
-        probability = weights / total[cell].clamp_min(torch.finfo(weights.dtype).tiny)
-        entropy = probability.new_zeros(self.cells).index_add(0, cell, -torch.xlogy(probability, probability))
-        options = open_.new_zeros(self.cells, dtype=torch.long).index_add(0, cell, open_.long())
-        return Prediction(probability, entropy, options, highest + total.log())
-
-
-class Prediction(NamedTuple):
-    """Predicted probability of each candidate, (candidates,); and of each cell, (cells,), the entropy, the number of
-    open candidates, and the log odds that one of them is true against none, whose logit is zero."""
-
-    probability: Tensor
-    entropy: Tensor
-    options: Tensor
-    log_odds: Tensor
+FIRST_COMMIT = 32
+"""Steps before the first choice: problems with one solution are often solved by then."""
+COMMIT_STEPS = 8
+"""Steps between two choices."""
+SURE = 0.9
+"""Candidates with a higher predicted probability are fixed together with the surest one."""
+FEW_OPTIONS = 3.0
+"""Weight of the logarithm of the number of open candidates of a cell: cells with few of them are decided first."""
+CHOICE_NOISE = 0.5
+"""Scale of the Gumbel noise that attempts after the first add to log probabilities."""
+DEPTH_BONUS = 0.5
+"""What a later choice is preferred by when one is taken back, per choice between, in nats."""
 
 
 class Branch(NamedTuple):
@@ -141,21 +81,6 @@ class Visit(NamedTuple):
     entropy: float = math.inf
 
 
-class Queue(Protocol):
-    """The branches of one problem."""
-
-    root: Branch
-
-    def next(self, visit: Visit, state: State, logits: Tensor) -> tuple[Visit, State | None]:
-        """The next visit and its state, after an evaluation with logits (candidates,).
-
-        The state is None for the initial state of the whole problem, if no branch is left.
-        """
-
-    def put_back(self, visit: Visit) -> None:
-        """Return the branch of an attempt that is over to the queue."""
-
-
 class BranchQueue:
     """The branches of one problem that wait to be evaluated or split, by priority.
 
@@ -170,6 +95,10 @@ class BranchQueue:
         self.pushed = 0
 
     def next(self, visit: Visit, state: State, logits: Tensor) -> tuple[Visit, State | None]:
+        """The next visit and its state, after an evaluation with logits (candidates,).
+
+        The state is None for the initial state of the whole problem, if no branch is left.
+        """
         if not (self.begun and visit.branch is self.root):
             prediction = self.layout.predict(visit.branch.open, logits)
             entropy = float(prediction.entropy.sum())
@@ -193,6 +122,7 @@ class BranchQueue:
         return Visit(self.root), state if visit.branch is self.root else None
 
     def put_back(self, visit: Visit) -> None:
+        """Return the branch of an attempt that is over."""
         if visit.branch is not self.root:
             self._push(visit.branch)
 
@@ -241,9 +171,11 @@ class BestFirstSearch:
     shared = True
     """Whether all attempts at a problem share its branches."""
 
-    def __init__(self, queue_of: Callable[[int, int], Queue], initial_state: Callable[[int], State]) -> None:
+    def __init__(
+        self, queue_of: "Callable[[int, int], BranchQueue | CommitQueue]", initial_state: Callable[[int], State]
+    ) -> None:
         self.queue_of, self.initial_state = queue_of, initial_state
-        self.queues: dict[tuple[int, int], Queue] = {}
+        self.queues: dict[tuple[int, int], BranchQueue | CommitQueue] = {}
         self.visits: dict[tuple[int, int], Visit] = {}
         self.logits: dict[tuple[int, int], Tensor] = {}
         self.running: list[tuple[int, int]] = []
@@ -301,3 +233,125 @@ class BestFirstSearch:
         for key in [key for key in self.queues if key[0] == problem]:
             del self.queues[key]
         self.visits = {key: visit for key, visit in self.visits.items() if key[0] != problem}
+
+
+class CommitQueue:
+    """The choices of one attempt at a problem, and the alternatives to them.
+
+    Args:
+        layout: candidates and groups.
+        open_, true: (candidates,) bool, at the start.
+        initial_state: of the whole problem.
+        decides: whether logits are those of one true candidate per cell; otherwise of each candidate alone.
+        noise: scale of the Gumbel noise on log probabilities.
+        preferences: (candidates,), added to log probabilities; or None.
+        rng: random generator of the noise.
+    """
+
+    def __init__(
+        self,
+        layout: CandidateLayout,
+        open_: Tensor,
+        true: Tensor,
+        initial_state: Callable[[], State],
+        *,
+        decides: bool = True,
+        noise: float = 0.0,
+        preferences: np.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        self.layout, self.initial_state, self.decides = layout, initial_state, decides
+        self.noise, self.preferences, self.rng = noise, preferences, rng or np.random.default_rng(0)
+        self.root = Branch(open_, true)
+        self.waiting: list[tuple[float, int, np.ndarray, np.ndarray, int]] = []
+        self.pushed = 0
+        self.choices = 0
+
+    def next(self, visit: Visit, state: State, logits: Tensor) -> tuple[Visit, State | None]:
+        """As `BranchQueue.next`; every visit is to a new branch."""
+        before = visit.branch
+        found = self._commit(before, logits)
+        reached = state
+        if found is None:
+            found = self._take_back()
+            reached = self.initial_state()
+        if found is None:  # nothing is left to try: the problem has no solution
+            return Visit(self.root), state if before is self.root else None
+        open_, true = (torch.from_numpy(part) for part in found)
+        rows = open_[before.open if reached is state else self.root.open]
+        return Visit(Branch(open_, true, state_open=open_)), reached.map(lambda part: part[rows])
+
+    def put_back(self, visit: Visit) -> None:
+        """Attempts share no branches."""
+
+    def scores(self, branch: Branch, logits: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        """The probability of each candidate, and its score: the candidate with the largest one is fixed first."""
+        if self.decides:
+            probability = self.layout.predict(branch.open, logits).probability.double().numpy()
+        else:
+            probability = logits.double().sigmoid().numpy()
+        score = np.log(probability.clip(1e-9, 1 - 1e-9))
+        if self.preferences is not None:
+            score = score + self.preferences
+        elif self.decides:
+            cell = self.layout.groups[:, 0]
+            options = np.bincount(cell, weights=branch.open.numpy(), minlength=int(cell.max()) + 1)
+            score = score - FEW_OPTIONS * np.log(options.clip(1)[cell])
+        return probability, score + self.noise * self.rng.gumbel(size=score.shape) if self.noise else score
+
+    def _commit(self, branch: Branch, logits: Tensor) -> tuple[np.ndarray, np.ndarray] | None:
+        """The open and the true candidates after further choices; None if a group cannot be met."""
+        open_, true = branch.open.numpy().copy(), branch.true.numpy().copy()
+        probability, score = self.scores(branch, logits)
+        committed = False
+        for candidate in np.argsort(-score, kind="stable").tolist():
+            if not open_[candidate] or (committed and probability[candidate] < SURE):
+                continue
+            if not self.decides and probability[candidate] < 0.5 and not self._is_needed(candidate, true):
+                continue
+            open_[candidate], committed = False, True
+            self._push(open_, true, score[candidate] - self._alternative(candidate, open_, score, probability))
+            true[candidate] = True
+            self.choices += 1
+            if not propagate(open_, true, *self.layout.arrays):
+                return None
+        if not committed:  # no group needs another candidate
+            open_[:] = False
+        return open_, true
+
+    def _is_needed(self, candidate: int, true: np.ndarray) -> bool:
+        groups = self.layout.groups[candidate]
+        groups = groups[groups >= 0]
+        placed = self.layout.count(torch.from_numpy(true)).numpy()
+        return bool((placed < self.layout.lower)[groups].any())
+
+    def _alternative(self, candidate: int, open_: np.ndarray, score: np.ndarray, probability: np.ndarray) -> float:
+        """The score of the best other candidate of the cell, or of "false"."""
+        if not self.decides:
+            return float(np.log1p(-probability[candidate].clip(1e-9, 1 - 1e-9)))
+        _, starts, members, _, _ = self.layout.arrays
+        cell = self.layout.groups[candidate, 0]
+        others = members[starts[cell] : starts[cell + 1]]
+        return float(score[others[open_[others]]].max(initial=-20.0))
+
+    def _push(self, open_: np.ndarray, true: np.ndarray, regret: float) -> None:
+        self.pushed += 1
+        priority = regret - DEPTH_BONUS * self.choices
+        heapq.heappush(self.waiting, (priority, -self.pushed, open_.copy(), true.copy(), self.choices))
+
+    def _take_back(self) -> tuple[np.ndarray, np.ndarray] | None:
+        while self.waiting:
+            _, _, open_, true, self.choices = heapq.heappop(self.waiting)
+            if propagate(open_, true, *self.layout.arrays):
+                return open_, true
+        return None
+
+
+class Committing(BestFirstSearch):
+    """The search policy that commits: every attempt makes its own choices."""
+
+    stride = COMMIT_STEPS
+    shared = False
+
+    def first_split(self, attempt: int) -> int:
+        return FIRST_COMMIT

@@ -85,19 +85,14 @@ class FairLoop(AttemptLoop):
         resident = self.running
         if self.paused is not None:
             resident = self.paused if resident is None else resident.join(self.paused)
-        old = [number for number, request in self.requests.items() if request.level >= OLD_LEVEL]
-        if _count(resident) + len(self.waiting) <= slots and not (self.restricted and old):
-            self.running, self.paused = resident, None
-            super().fill(slots)
-        else:
-            entries, waiting = [] if resident is None else resident.entries(), list(self.waiting)
-            chosen = self.choose(entries, waiting, slots)
-            self.running, self.paused = resident, None
-            if resident is not None and not chosen.issuperset(entries):
-                mask = torch.tensor([entry in chosen for entry in entries], dtype=torch.bool, device="cpu")
-                self.running, self.paused = resident.select(mask), resident.select(~mask)
-            self.waiting = deque(entry for entry in waiting if entry not in chosen)
-            self.enter([entry for entry in waiting if entry in chosen])
+        entries, waiting = [] if resident is None else resident.entries(), self.waiting
+        chosen = self.choose(entries, list(waiting), slots)
+        self.running, self.paused = resident, None
+        if resident is not None and not chosen.issuperset(entries):
+            mask = torch.tensor([entry in chosen for entry in entries], dtype=torch.bool, device="cpu")
+            self.running, self.paused = resident.select(mask), resident.select(~mask)
+        self.waiting = deque(entry for entry in waiting if entry not in chosen)
+        self.enter([entry for entry in waiting if entry in chosen])
         if self.problems.search is not None:
             self.problems.search.paused = set() if self.paused is None else set(self.paused.entries())
 
@@ -168,14 +163,11 @@ class Service:
 
         ``seed`` is that of the noise. Clients, for example addresses, take turns. Cancel the future to stop.
         """
-        count = len(problems)
-        for name, value in (("max_steps", max_steps), ("attempts", attempts), ("problems", count)):
+        generator = torch.Generator().manual_seed(seed) if attempts > 1 else None
+        trials = [Trial(problems, row, max_steps, attempts, generator, record) for row in range(len(problems))]
+        for name, value in (("max_steps", max_steps), ("attempts", attempts), ("problems", len(trials))):
             if value < 1:
                 raise InputError(f"{name}: expected at least 1, got {value}")
-        generator = torch.Generator().manual_seed(seed) if attempts > 1 else None
-        trials = [
-            Trial(max_steps, attempts, partial(problems.diagnose, row), generator, record) for row in range(count)
-        ]
         request = Request(problems, trials, client)
         with self._changed:
             if self._closed:
@@ -187,7 +179,7 @@ class Service:
             self._waiting.append(request)
             self._changed.notify_all()
         # neither callback refers to the request: a cycle would keep its recorded outputs in memory for long
-        request.future.add_done_callback(partial(self._count, count, request.begun))
+        request.future.add_done_callback(partial(self._count, len(trials), request.begun))
         return request.future
 
     async def solve(self, problems: Problems, **options: Any) -> Result:

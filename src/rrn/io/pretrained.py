@@ -240,11 +240,6 @@ def settings(preset: "Preset") -> dict[str, Any]:
     return {name: _without_folders(value) for name, value in dataclasses.asdict(preset).items()}
 
 
-def first_seed(values: dict[str, Any]) -> int:
-    """The seed of the first stage, from the settings of a preset."""
-    return {**values, **next(iter(values.get("stages", ())), {})}["seed"]
-
-
 def _without_folders(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_folders(part) for name, part in value.items()}
@@ -262,7 +257,8 @@ def _card(preset: "Preset", parameters: int, trained: dict[str, Any], named: "Pr
         origin = f"the mean of several weights (`rrn average`), the first trained by\n`{command}`."
     else:
         stages = f" in {len(preset.stages)} stages" if len(preset.stages) > 1 else ""
-        origin = f"trained with seed {first_seed(settings(preset))}{stages} by\n`{command}`."
+        seed = next(iter(preset.stages), {}).get("seed", preset.seed)
+        origin = f"trained with seed {seed}{stages} by\n`{command}`."
     every = f"All validations: `{CURVES}`. " if curves else ""
     score = f"Validation score {trained['score']:.4g}. " if isinstance(trained.get("score"), float) else ""
     spent = f" {trained['minutes']:.1f} minutes on {trained['machine']}." if "machine" in trained else ""

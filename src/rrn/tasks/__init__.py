@@ -1,6 +1,6 @@
 """The experiments. Each is one package with the same modules:
 
-data.py  presets.py  model.py  experiment.py  predict.py  evaluate.py  figures.py  baselines/
+data.py  presets.py  model.py  experiment.py  predict.py  evaluate.py  baselines/
 """
 
 import difflib

@@ -62,12 +62,6 @@ def answer_result(
     )
 
 
-def is_correct(result: Result) -> bool | None:
-    """Whether the answer equals the truth; None where the truth is unknown."""
-    truth = result.details["truth"]
-    return None if truth is None else bool(result.answers == truth)
-
-
 def top_choices(result: Result, count: int) -> list[list[tuple[str, float]]]:
     """The ``count`` most probable choices after each step, with their probabilities in descending order."""
     order = np.argsort(-result.record, axis=1, kind="stable")[:, :count]

@@ -1,7 +1,7 @@
 """Jobs spread over processes or threads, results in the order of the jobs."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
@@ -25,25 +25,18 @@ def run_jobs(
     Processes are spawned, not forked (a fork of a process with threads can hang), so ``function`` must be importable
     and a script that calls this needs the usual ``if __name__ == "__main__"``. One process: all runs in this one.
     """
-    results: dict[int, Result] = {}
+    results: list[Result] = []
 
-    def finish(index: int, result: Result) -> None:
-        results[index] = result
-        progress(sum(sizes[done] for done in results), sum(sizes))
+    def collect(found: Iterable[Result]) -> list[Result]:
+        for result in found:
+            results.append(result)
+            progress(sum(sizes[: len(results)]), sum(sizes))
+        return results
 
     if processes <= 1 or len(jobs) <= 1:
-        for index, job in enumerate(jobs):
-            finish(index, function(job))
-    else:
-        with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=get_context("spawn")) as executor:
-            futures = {executor.submit(function, job): index for index, job in enumerate(jobs)}
-            try:
-                for future in as_completed(futures):
-                    finish(futures[future], future.result())
-            except BaseException:
-                executor.shutdown(cancel_futures=True)
-                raise
-    return [results[index] for index in range(len(jobs))]
+        return collect(map(function, jobs))
+    with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=get_context("spawn")) as executor:
+        return collect(executor.map(function, jobs))
 
 
 def in_threads(function: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:

@@ -66,8 +66,7 @@ def read_config(name: str | Path) -> tuple[Preset, dict[str, Any]]:
         config |= {"parameters": int(config["parameters"]), "trained": dict(config["trained"])}
     if task not in TASKS:
         raise InputError(f"{path}: for the task {quote(task)}, which this version does not have ({', '.join(TASKS)})")
-    presets = folder(task, "presets")
-    classes: tuple[type[Preset], ...] = getattr(presets, "KINDS", (type(presets.PRESETS[0]),))
+    classes: tuple[type[Preset], ...] = folder(task, "presets").KINDS
     matching = (cls for cls in classes if len(classes) == 1 or cls.__dict__["network"] == values.get("network"))
     cls = next(matching, None)
     if cls is None:

@@ -77,12 +77,6 @@ class CurriculumExperiment(Experiment[P]):
     def observe(self, measures: dict[str, float]) -> None:
         self.curriculum.observe(measures["furthest"])
 
-    def curriculum_state(self) -> dict[str, float]:
-        return self.curriculum.state()
-
-    def restore(self, state: dict[str, float]) -> None:
-        self.curriculum.restore(state)
-
 
 ADVANCE_ABOVE = 0.7
 """The share of solved problems above which there are fewer extra givens."""

@@ -58,6 +58,8 @@ class Experiment(ABC, Generic[P]):
     alone, so a resumed run sees what an uninterrupted one would.
     """
 
+    curriculum: Any = None
+    """A curriculum of `rrn.training.curriculum`, if there is one."""
     progress = 0.0
     """The share of the training budget that is spent; set before every update."""
     burned_in: int = 0
@@ -67,7 +69,7 @@ class Experiment(ABC, Generic[P]):
     preparation: str = ""
     """What takes long before the first update; shown when training starts."""
     report: Callable[[str], None] = staticmethod(lambda text: None)
-    """Shows how far that is."""
+    """Shows what is done now and how far it is, while no updates are shown."""
 
     def __init__(self, preset: P, whole: P | None = None) -> None:
         self.preset = preset
@@ -140,11 +142,13 @@ class Experiment(ABC, Generic[P]):
         return first.new_ones(len(first), dtype=torch.long)
 
     def curriculum_state(self) -> dict[str, float]:
-        """The state of a curriculum, for checkpoints."""
-        return {}
+        """The state of the curriculum, for checkpoints."""
+        return self.curriculum.state() if self.curriculum else {}
 
     def restore(self, state: dict[str, float]) -> None:
         """Continue from what `curriculum_state` returned."""
+        if self.curriculum:
+            self.curriculum.restore(state)
 
 
 def check_divisible(preset: Preset, world: int) -> None:
@@ -180,16 +184,23 @@ class ExperimentObjective(Objective):
         self.experiment.progress = progress
         self.rng = seeded(self.experiment.preset.seed, 1, update)
         if self.running is None:
+            self._report(update, "drawing a batch")
             self.experiment.burned_in = self._draw_burn_in()
             self.running = self._on_device(self.experiment.first_batch(self.rng, self.shard))
         batch, state, done = self.running
+        steps = self.experiment.steps_of(self.running)
+        self._report(update, f"forward pass, steps: {steps}")
         if state is None and self.experiment.burned_in:
             with torch.no_grad():
                 _, state = self.forward(batch, steps=self.experiment.burned_in, state=None)
-        steps = self.experiment.steps_of(self.running)
         self.outputs, state = self.forward(batch, steps=steps, state=state)
         self.reached = RunningBatch(batch, state.detach(), done + steps)
-        return self.experiment.loss(self.outputs, batch)
+        loss = self.experiment.loss(self.outputs, batch)
+        self._report(update, "backward pass")
+        return loss
+
+    def _report(self, update: int, doing: str) -> None:
+        self.experiment.report(f"update {update + 1}: {doing}")
 
     def _draw_burn_in(self) -> int:
         preset = self.experiment.preset
@@ -209,6 +220,7 @@ class ExperimentObjective(Objective):
         return self.running is not None and all(bool(part.isfinite().all()) for part in self.running.batch.values())
 
     def validate(self, network: nn.Module) -> dict[str, float]:
+        self.experiment.report("validating")
         return self.experiment.validate(network)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -1,13 +1,7 @@
-"""Deepen or widen a trained network without changing its outputs.
+"""Deepen or widen a trained network without changing its outputs, for ``rrn train --start-from``.
 
 A ReLU layer behind another is the identity if its weights are the identity matrix and its biases are 0. So a network
-with one ReLU layer per MLP, which is cheap and learns fast, can be trained first and then deepened::
-
-    shallow = RRN(features=16, hidden=96, outputs=9)
-    ...                                             # train it
-    deep = deepen(shallow, layers=3)                # the same outputs, more parameters
-
-`rrn train --start-from` does this with weights of a shallower network of the same kind.
+with one ReLU layer per MLP, which is cheap and learns fast, can be trained first and then deepened.
 """
 
 import math
@@ -25,39 +19,16 @@ from rrn.nn.readouts import DotReadout
 from rrn.nn.updates import SharedLayerUpdate
 
 
-def deepen(network: RRN, layers: int, edge_features: int | None = None) -> RRN:
-    """A network with ``layers`` ReLU layers in encoder, f and g and the same outputs as ``network``.
-
-    ``edge_features`` may be larger than before; new features have weight 0 at first.
-    """
-    settings = dict(network.settings)
-    if any(isinstance(setting, dict) for setting in settings.values()):
-        raise InputError("network: it has custom parts; build the deeper network and use grow_into")
-    for name in ("encoder_layers", "message_layers", "update_layers"):
-        if settings[name] is not None:
-            settings[name] = layers
-    settings["edge_features"] = settings["edge_features"] if edge_features is None else edge_features
-    deeper = RRN(**settings).to(next(network.parameters()))
-    grow_into(deeper, network.state_dict())
-    return deeper.train(network.training)
-
-
-def grow_into(network: nn.Module, weights: Mapping[str, Tensor]) -> list[str]:
-    """Load the weights of a shallower network into a deeper one of the same kind; the outputs stay the same.
-
-    Returns the names of the deepened MLPs.
-    """
-    grown, names = dict(weights), []
+def grow_into(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Load the weights of a shallower network into a deeper one of the same kind; the outputs stay the same."""
+    grown = dict(weights)
     for name, module in network.named_modules():
         if isinstance(module, MLP):
-            prefix = f"{name}.linears." if name else "linears."
-            if _deepen(grown, prefix, module):
-                names.append(name)
+            _deepen(grown, f"{name}.linears." if name else "linears.", module)
     try:
         network.load_state_dict(grown)
     except RuntimeError as error:
         raise InputError(f"weights: not of a shallower network of this kind: {error}") from error
-    return names
 
 
 def widen(network: RRN, weights: Mapping[str, Tensor], prefix: str) -> Mapping[str, Tensor]:
@@ -104,14 +75,14 @@ def _indices_in_thirds(few: int, many: int) -> Tensor:
     return torch.cat([torch.arange(first, first + count, device="cpu") for first, count in shares])
 
 
-def _deepen(weights: dict[str, Tensor], prefix: str, mlp: MLP) -> bool:
-    """Rename and add the entries of one MLP. Returns whether there was anything to do."""
+def _deepen(weights: dict[str, Tensor], prefix: str, mlp: MLP) -> None:
+    """Rename and add the entries of one MLP."""
     first = weights.get(f"{prefix}0.weight")
     had = sum(1 for name in weights if name.startswith(prefix) and name.endswith(".weight"))
     missing = len(mlp.linears) - had
     inputs = mlp.weights()[0][0].shape[1]
-    if first is None or missing < 0 or (missing == 0 and first.shape[1] == inputs):
-        return False
+    if first is None or missing < 0:
+        return
     if first.shape[1] < inputs:  # new features come last
         weights[f"{prefix}0.weight"] = torch.cat([first, first.new_zeros(len(first), inputs - first.shape[1])], dim=1)
     if missing and had < 2:
@@ -121,4 +92,3 @@ def _deepen(weights: dict[str, Tensor], prefix: str, mlp: MLP) -> bool:
     for index in range(had - 1, had - 1 + missing):
         weights[f"{prefix}{index}.weight"] = torch.eye(len(first), dtype=first.dtype, device=first.device)
         weights[f"{prefix}{index}.bias"] = first.new_zeros(len(first))
-    return True

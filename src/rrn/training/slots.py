@@ -118,13 +118,6 @@ class SlotExperiment(Experiment[P]):
             self.curriculum.advance()
         return finished
 
-    def curriculum_state(self) -> dict[str, float]:
-        return self.curriculum.state() if self.curriculum else {}
-
-    def restore(self, state: dict[str, float]) -> None:
-        if self.curriculum:
-            self.curriculum.restore(state)
-
 
 def draw_from(pools: Sequence[Sequence[np.ndarray]], count: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Draw ``count`` problems from pools that are equally likely. A pool is arrays with one row per problem."""

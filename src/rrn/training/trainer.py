@@ -68,19 +68,6 @@ class Stage:
         return self.whole.name + (f", stage {self.number} of {len(self.whole.stages)}" if self.whole.stages else "")
 
 
-def train(experiment: Experiment[Any], folder: str | Path, **options: Any) -> Outcome:
-    """Train, or resume training, in a run folder. No other process may use the folder meanwhile::
-
-        config.json       the preset
-        metrics.jsonl     one line per validation
-        checkpoint-*      the newest checkpoints: weights, their average, optimizer, random state, curriculum
-        best/             the weights with the best validation, as `from_pretrained` reads them
-
-    A run in a folder with a checkpoint resumes from it. ``options`` are those of `train_stages`.
-    """
-    return train_stages(dataclasses.replace(experiment.preset, stages=()), lambda *_: experiment, folder, **options)
-
-
 def train_stages(
     preset: Preset,
     make: Callable[[Preset, Preset], Experiment[Any]],
@@ -93,12 +80,18 @@ def train_stages(
     quiet: bool = False,
     tensorboard: bool = False,
 ) -> Outcome:
-    """Train all stages of a preset in order, or one of them, as `train` does for one.
+    """Train all stages of a preset in order, or one of them, in a run folder that no other process uses meanwhile::
 
-    Each stage has a folder ``stage-1``, ``stage-2``, … in the run folder and starts with the best weights of the stage
-    before it. It validates them first, so a stage never ends with worse ones. Those of the last stage are in ``best/``.
-    A run resumes in the last stage that has a checkpoint. ``make`` builds the experiment of a stage and the preset.
-    With ``devices`` > 1, or under torchrun or srun, every batch is divided among that many processes.
+        config.json       the preset
+        metrics.jsonl     one line per validation
+        checkpoint-*      the newest checkpoints: weights, their average, optimizer, random state, curriculum
+        best/             the weights with the best validation, as `from_pretrained` reads them
+
+    Each stage has such a folder, ``stage-1``, ``stage-2``, …, in the run folder, and starts with the best weights of
+    the stage before it. It validates them first, so a stage never ends with worse ones. Those of the last stage are in
+    ``best/`` of the run folder. A run resumes in the last stage that has a checkpoint. ``make`` builds the experiment
+    of a stage and the preset. With ``devices`` > 1, or under torchrun or srun, every batch is divided among that many
+    processes.
     """
     presets = stage_presets(preset)
     check_flags(preset)

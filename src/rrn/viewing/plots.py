@@ -64,23 +64,6 @@ def font(size: float, bold: bool = False) -> Any:
     return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name), size)
 
 
-def stamp(image: Any, text: str, size: float, bold: bool, colour: tuple[int, int, int], x: float, y: float) -> None:
-    """Draw a text centred at (x, y)."""
-    mask = _glyph(text, round(2 * size), bold)
-    image.paste(colour, (round(x - mask.width / 2), round(y - mask.height / 2)), mask)
-
-
-@cache
-def _glyph(text: str, half_points: int, bold: bool) -> Any:
-    from PIL import Image, ImageDraw
-
-    face = font(half_points / 2, bold)
-    left, top, right, bottom = face.getbbox(text)
-    mask = Image.new("L", (max(round(right - left), 1), max(round(bottom - top), 1)))
-    ImageDraw.Draw(mask).text((-left, -top), text, 255, face)
-    return mask
-
-
 def beside(images: Sequence[Any]) -> Any:
     """Join images of one size from left to right."""
     width, height = images[0].size
@@ -148,24 +131,6 @@ def mark(axes: Any, x: float, label: str) -> None:
     """A dashed vertical line with a label above it."""
     axes.axvline(x, color="black", linestyle="--", linewidth=1)
     axes.text(x, 1.03, label, ha="center", va="bottom", fontsize=8)
-
-
-def draw_counts(counts: Mapping[str, np.ndarray], path: Path, of: str, things: str) -> None:
-    """Draw a histogram of counts: a line for each set, by name, with the share of its ``things`` in each bin."""
-    most = max(int(some.max(initial=1)) for some in counts.values())
-    edges = np.unique(np.geomspace(1, most + 2, 28).round())
-    figure, axes = subplots(figsize=(7.5, 4))
-    for shade, (name, some) in zip(("#145aaa", "#b8bcc6", "#c8651b"), counts.items(), strict=False):
-        shares = 100 * np.histogram(some + 1, edges)[0] / len(some)
-        label = f"{name}: median {np.median(some):.0f}, zero for {(some == 0).mean():.0%}"
-        axes.stairs(shares, edges, color=shade, linewidth=1.6, label=label)
-    ticks = [tick for tick in (0, 1, 3, 10, 30, 100, 300, 1000, 3000) if tick <= most]
-    axes.set_xscale("log")
-    axes.set_xticks([tick + 1 for tick in ticks], [str(tick) for tick in ticks])
-    axes.minorticks_off()
-    axes.set(xlabel=of, ylabel=f"% of the {things}")
-    axes.legend(fontsize=8, frameon=False)
-    save(figure, path)
 
 
 def check_figure(path: Path | None) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException as StarletteHTTPException
@@ -18,7 +18,7 @@ from rrn.errors import InputError
 from rrn.inference.devices import find_device, place
 from rrn.inference.service import BusyError, ClosedError, Service
 from rrn.io.pretrained import shipped
-from rrn.tasks.accuracy import ACCURACY
+from rrn.tasks.evaluation import ACCURACY
 from rrn.tasks.weights import from_pretrained
 from rrn.training.presets import Preset
 from rrn.web import limits
@@ -98,42 +98,29 @@ def create_app(
         options = {"service": service, "others": others} if panel.batched else {}
         app.include_router(panel.router(network, preset, pool, **options))
     app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
-    _add_error_handlers(app)
+    for kind in (InputError, RequestValidationError, BusyError, ClosedError, StarletteHTTPException, Exception):
+        app.add_exception_handler(kind, _refuse)
     app.add_middleware(Guard, hosts=hosts, metrics=metrics)
     return app
 
 
-def _add_error_handlers(app: FastAPI) -> None:
-    @app.exception_handler(InputError)
-    async def invalid_input(_: Request, error: InputError) -> Response:
-        return refusal(422, str(error))
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid_request(_: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        malformed = first["type"] == "json_invalid"
-        return refusal(400 if malformed else 422, "The body is not JSON." if malformed else _describe(first))
-
-    @app.exception_handler(BusyError)
-    async def busy(_: Request, error: BusyError) -> Response:
-        return refusal(429, "Too many requests are waiting; try again in a second.", {"retry-after": "1"})
-
-    @app.exception_handler(ClosedError)
-    async def closed(_: Request, error: ClosedError) -> Response:
-        return refusal(503, "The server is stopping.")
-
-    @app.exception_handler(StarletteHTTPException)
-    async def http_error(_: Request, error: HTTPException) -> Response:
-        return refusal(error.status_code, str(error.detail), error.headers)
-
-    @app.exception_handler(Exception)
-    async def internal_error(_: Request, error: Exception) -> Response:
-        response = refusal(500, "Internal error; see the server's log.")
-        response.raw_headers += HEADERS.items()  # this response bypasses the guard
-        return response
-
-
-def _describe(error: dict[str, Any]) -> str:
-    """For example "steps: Input should be less than or equal to 256"."""
-    field = ".".join(str(part) for part in error["loc"] if part not in ("body", "query"))
-    return f"{field or 'body'}: {error['msg']}"
+async def _refuse(_: Request, error: Any) -> Response:
+    """The response to a request that raised an error."""
+    match error:
+        case InputError():
+            return refusal(422, str(error))
+        case RequestValidationError():
+            first = error.errors()[0]
+            if first["type"] == "json_invalid":
+                return refusal(400, "The body is not JSON.")
+            field = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
+            return refusal(422, f"{field or 'body'}: {first['msg']}")
+        case BusyError():
+            return refusal(429, "Too many requests are waiting; try again in a second.", {"retry-after": "1"})
+        case ClosedError():
+            return refusal(503, "The server is stopping.")
+        case StarletteHTTPException():
+            return refusal(error.status_code, str(error.detail), error.headers)
+    response = refusal(500, "Internal error; see the server's log.")
+    response.raw_headers += HEADERS.items()  # this response bypasses the guard
+    return response

@@ -10,8 +10,7 @@ from rrn import tasks
 from rrn.errors import InputError
 from rrn.nn.updates import State
 from rrn.tasks.ages.data import AGES, PERSONS, held_out_questions
-from rrn.tasks.ages.evaluate import evaluate, right_by_step, tables
-from rrn.tasks.ages.figures import draw_result
+from rrn.tasks.ages.evaluate import draw_result, evaluate, right_by_step, tables
 from rrn.tasks.evaluation import EvaluateOptions, step_list
 from rrn.training.experiment import Batch
 

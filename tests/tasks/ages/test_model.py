@@ -171,3 +171,23 @@ def test_the_papers_network_begins_with_few_people() -> None:
     assert 0.6 < np.mean(np.array(levels) == 3) < 0.9
     assert make(small("ages-paper", curriculum_level=8)).sample(seeded(0, 1, 0))["facts"].shape == (6, PERSONS, 4)
     assert len(data.LEVELS) - 1 == LAST_LEVEL
+
+
+def test_number_waves_make_close_numbers_start_alike() -> None:
+    def weights(**changes: object) -> tuple[Tensor, Tensor]:
+        torch.manual_seed(0)
+        network = tasks.build_network(dataclasses.replace(tasks.find_preset("ages-paper"), **changes))
+        assert isinstance(network, PaperNetwork)
+        return network.rrn.encoder.linears[0].weight, network.rrn.readout.mlp.linears[-1].weight.T
+
+    def likeness(first: Tensor, second: Tensor) -> float:
+        return float(torch.cosine_similarity(first, second, dim=0).mean().detach())
+
+    numbers, answers = weights(number_waves=True)
+    for part in (numbers[:, 19:119], answers):
+        assert likeness(part[:, :-1], part[:, 1:]) > likeness(part[:, :-7], part[:, 7:]) + 0.1
+    plain, plain_answers = weights(number_waves=False)
+    assert abs(likeness(plain[:, 19:118], plain[:, 20:119])) < 0.05
+    others = [*range(19), *range(119, 127)]
+    assert torch.equal(numbers[:, others], plain[:, others])
+    assert float(answers.detach().std()) == pytest.approx(float(plain_answers.detach().std()), rel=0.15)

@@ -9,7 +9,7 @@ from tests.tasks.ages.test_evaluate import Knowing
 from rrn.errors import InputError
 from rrn.tasks.ages.data import AGES, PERSONS, held_out_questions, sample
 from rrn.tasks.ages.predict import parse, predict, probabilities
-from rrn.tasks.answers import is_correct, top_choices
+from rrn.tasks.answers import top_choices
 
 
 def answer(text: str, question: str | None = None) -> int:
@@ -124,10 +124,9 @@ def test_the_result_of_a_story() -> None:
     result = predict(Knowing(), story, 3)
     details = result.details
     assert (details["question"], details["truth"], result.answers) == ("How old is Cleo?", "10", "10")
-    assert is_correct(result) is True
     assert (result.steps, result.attempts, result.record.shape) == (3, 1, (3, AGES))
     assert [best[0][0] for best in top_choices(result, 1)] == ["11", "10", "10"]
-    assert is_correct(predict(Knowing(), story, 1)) is False
+    assert predict(Knowing(), story, 1).answers != "10"
 
 
 @pytest.mark.parametrize(

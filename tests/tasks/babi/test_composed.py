@@ -5,11 +5,11 @@ from random import Random
 import pytest
 from tests.tasks.babi import test_reasoner as reasoner
 
+from rrn.tasks.babi.carrying import DROP, GET, GIVE, MOVE
 from rrn.tasks.babi.composed import Asked, Event, composed_story, what_follows
 from rrn.tasks.babi.data import EndlessQuestions
 from rrn.tasks.babi.unanswerable import MOST_FACTS, PEOPLE, ROOMS, VARIED_TASKS
 from rrn.tasks.babi.vocabulary import NO_ANSWER, UNKNOWN_ID, answer_id, unknown_words
-from rrn.tasks.babi.worlds import DROP, GET, GIVE, MOVE
 
 WHERE_IS_THE_MILK = Asked(2, ("milk",))
 

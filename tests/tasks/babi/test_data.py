@@ -185,12 +185,9 @@ def test_a_data_set_is_written_and_read(tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("counts", "complaint"), [({"dev": 1}, "unknown split 'dev'"), ({"train": -1}, "0 or more"), ({}, "no questions")]
-)
-def test_what_cannot_be_written_is_refused(tmp_path: Path, counts: dict[str, int], complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
-        write_babi(tmp_path, counts)
+def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no questions"):
+        write_babi(tmp_path, {"train": 0})
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="expected a folder, got a file"):
         write_babi(tmp_path / "file", {"train": 1})

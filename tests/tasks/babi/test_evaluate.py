@@ -12,8 +12,7 @@ from rrn import tasks
 from rrn.errors import InputError
 from rrn.io.pretrained import save_pretrained
 from rrn.tasks.babi.data import EndlessQuestions, write_babi
-from rrn.tasks.babi.evaluate import Options, evaluate, tables, wrong_by_step
-from rrn.tasks.babi.figures import draw_result
+from rrn.tasks.babi.evaluate import Options, draw_result, evaluate, tables, wrong_by_step
 from rrn.tasks.babi.presets import BabiPreset
 from rrn.tasks.babi.vocabulary import WORDS
 from rrn.tasks.weights import from_pretrained

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from rrn import tasks
 from rrn.errors import InputError
 from rrn.tasks.babi import experiment as module
-from rrn.tasks.babi.data import EndlessQuestions, write_babi
+from rrn.tasks.babi.data import EncodedQuestions, EndlessQuestions, write_babi
 from rrn.tasks.babi.experiment import BabiExperiment, pointer_loss
 from rrn.tasks.babi.presets import BabiPreset
 from rrn.training.experiment import Shard, seeded
@@ -205,3 +205,19 @@ def test_the_default_learns_the_first_task_in_seconds() -> None:
     figures = experiment.validate(network.eval())
     assert figures["score"] == 1 - figures["error_1"]
     assert figures["score"] >= 0.6
+
+
+def test_with_a_burn_in_the_score_counts_longer_runs_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All right after the steps of training, half wrong ever after."""
+
+    def wrong_by_step(_: object, questions: EncodedQuestions, steps: int, *__: object) -> np.ndarray:
+        wrong = np.tile(np.arange(len(questions)) % 2 == 1, (steps, 1))
+        wrong[3] = False
+        return wrong
+
+    monkeypatch.setattr(module, "wrong_by_step", wrong_by_step)
+    network = torch.nn.Linear(1, 1)
+    assert small(steps=4).validate(network)["score"] == 1
+    longer = small(steps=4, burn_in=5).validate(network)
+    assert longer["score"] == pytest.approx(0.75)
+    assert longer["error_1"] == 0

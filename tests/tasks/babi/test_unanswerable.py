@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.tasks.babi import test_reasoner as reasoner
 
+from rrn.tasks.babi.carrying import DROP, GET, GIVE, MOVE, NO_PERSON, CarryingWorld, Setting
 from rrn.tasks.babi.data import EndlessQuestions
 from rrn.tasks.babi.evaluate import calibration_error
 from rrn.tasks.babi.stories import TASKS, Question, Story
@@ -21,7 +22,6 @@ from rrn.tasks.babi.unanswerable import (
     without_answer,
 )
 from rrn.tasks.babi.vocabulary import ANSWERS, NO_ANSWER, UNKNOWN_ID, WORDS, answer_id, unknown_words
-from rrn.tasks.babi.worlds import DROP, GET, GIVE, MOVE, NO_PERSON, CarryingWorld, Setting
 
 BY_FORM = (
     (r"(How many objects|What) is (\w+) carrying\?", None),

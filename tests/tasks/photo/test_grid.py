@@ -6,8 +6,7 @@ import pytest
 from tests.tasks.photo.drawing import draw_grid
 
 from rrn.errors import InputError
-from rrn.tasks.photo.cells import cut_cells
-from rrn.tasks.photo.grid import find_grid
+from rrn.tasks.photo.grid import cut_cells, find_grid
 from rrn.tasks.photo.render import Photo, render_photo
 
 

@@ -11,8 +11,7 @@ from rrn import tasks
 from rrn.errors import InputError
 from rrn.io.pretrained import shipped
 from rrn.tasks.pretty_clevr import data
-from rrn.tasks.pretty_clevr.evaluate import Options, evaluate, right_by_step, tables
-from rrn.tasks.pretty_clevr.figures import draw_result
+from rrn.tasks.pretty_clevr.evaluate import Options, draw_result, evaluate, right_by_step, tables
 from rrn.tasks.weights import from_pretrained
 
 
@@ -57,7 +56,7 @@ def test_the_papers_networks_are_measured_beside_it_when_asked() -> None:
         zip(BESIDE, (4, 1, 1), strict=True)
     )
     assert all(other["parameters"] > 100_000 for other in result["beside"].values())
-    with pytest.raises(InputError, match="--beside ages: of the task 'ages'"):
+    with pytest.raises(InputError, match="weights 'ages': for the task 'ages', not for 'pretty-clevr'"):
         measured(Options(limit=128, beside=("ages",)))
 
 

@@ -132,13 +132,6 @@ def test_a_set_does_not_depend_on_which_others_are_written(pool_file: Path, tmp_
     assert contents(tmp_path / "one")["test_puzzles.npy"] == contents(tmp_path / "all")["test_puzzles.npy"]
 
 
-@pytest.mark.parametrize("sizes", [{"train": 0}, {"exam": 5}])
-def test_paper_sets_refuse_odd_sizes(pool_file: Path, tmp_path: Path, sizes: dict[str, int]) -> None:
-    with pytest.raises(InputError, match="per_givens"):
-        write_paper_sets(tmp_path / "sets", read_pools(pool_file, test=20, valid=10), 0, sizes)
-    assert not (tmp_path / "sets").exists()
-
-
 def test_generated_sets_do_not_depend_on_the_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "PUZZLES_PER_JOB", 30)
     seen: list[tuple[str, int, int]] = []

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.training.runs import train
 from torch import Tensor
 
 from rrn import tasks
@@ -22,7 +23,7 @@ from rrn.tasks.weights import from_pretrained
 from rrn.training.checkpoints import load_checkpoint
 from rrn.training.experiment import RunningBatch, Shard, seeded
 from rrn.training.processes import Processes
-from rrn.training.trainer import make_loop, train
+from rrn.training.trainer import make_loop
 
 TINY = CandidatesPreset(
     name="tiny",
@@ -196,7 +197,7 @@ def test_training_says_how_many_puzzles_are_generated(tmp_path: Path, monkeypatc
     make_loop(experiment, tmp_path, Processes(), quiet=False)
     assert not seen
     experiment.draw(1, seeded(0))
-    assert seen[0] == "generated 8 of 11 difficult puzzles"
+    assert seen[:2] == [f"generated {made} of 11 difficult puzzles" for made in (0, 8)]
     assert seen[-1] == "generated 11 of 11 difficult puzzles"
 
 
@@ -335,3 +336,23 @@ def test_validation_counts_solved_puzzles(monkeypatch: pytest.MonkeyPatch) -> No
     assert set(figures) == {"score", "solved", "cells"}
     assert figures["score"] == pytest.approx(figures["solved"] + 0.01 * figures["cells"])
     assert 0.3 < figures["cells"] <= 1
+
+
+@pytest.mark.parametrize("lost_after", [24, 1000])
+def test_validation_subtracts_answers_that_are_lost_in_a_longer_run(
+    lost_after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --stay: right at half of the six steps, at the sixth, and up to step ``lost_after``."""
+    monkeypatch.setattr(experiment_module, "VALIDATION", 2)
+    experiment = tiny(stay=0.5)
+    solutions = {puzzle.tobytes(): solution for puzzle, solution in zip(*experiment.validation, strict=True)}
+
+    def answers_by_step(_: object, puzzles: np.ndarray, steps: int) -> np.ndarray:
+        right = np.stack([solutions[puzzle.tobytes()] for puzzle in puzzles])
+        return np.stack([right if step <= lost_after else 0 * right for step in range(1, steps + 1)])
+
+    monkeypatch.setattr(experiment_module, "answers_by_step", answers_by_step)
+    figures = experiment.validate(from_pretrained("sudoku"))
+    lost = float(lost_after < 8 * 6)
+    assert (figures["solved"], figures["solved_at_half"], figures["lost"]) == (1, 1, lost)
+    assert figures["score"] == pytest.approx(1.01 - lost)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from rrn.errors import InputError
-from rrn.tasks.sudoku import figures
+from rrn.tasks.sudoku import evaluate, figures
+from rrn.tasks.sudoku.evaluate import draw_result
 from rrn.tasks.sudoku.exact import generate
-from rrn.tasks.sudoku.figures import MOST_FRAMES, draw_gif, draw_result, draw_steps_png
+from rrn.tasks.sudoku.figures import MOST_FRAMES, draw_gif, draw_steps_png
 
 Image = pytest.importorskip("PIL.Image")
 LIMIT = 1_500_000
@@ -129,8 +130,8 @@ def test_what_cannot_be_drawn_is_named(
 @pytest.mark.parametrize("givens", [[17], list(range(17, 45))])
 def test_the_papers_figure(givens: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Any] = []
-    save = figures.save
-    monkeypatch.setattr(figures, "save", lambda figure, path: (drawn.append(figure), save(figure, path)))
+    save = evaluate.save
+    monkeypatch.setattr(evaluate, "save", lambda figure, path: (drawn.append(figure), save(figure, path)))
     solved = {str(g): {str(t): t / 64 for t in (1, 2, 4, 32, 64)} for g in givens}
     result = {"accuracy_by_givens_and_steps": solved, "training_steps": 32, "preset": "sudoku", "n": 1800}
     draw_result(result, tmp_path / "figure.png")
@@ -147,7 +148,7 @@ def test_the_papers_figure(givens: list[int], tmp_path: Path, monkeypatch: pytes
 def test_accuracy_against_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shares = {"1": 0.0, "8": 0.25, "128": 0.5, "300": 0.75}
     drawn: list[Any] = []
-    monkeypatch.setattr(figures, "save", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(evaluate, "save", lambda figure, path: drawn.append(figure))
     result = {"accuracy_by_total_steps": shares, "steps": [50, 100], "attempts": 3, "preset": "sudoku", "n": 4}
     draw_result(result, tmp_path / "figure.png")
     curve, dashed = drawn[0].axes[0].get_lines()

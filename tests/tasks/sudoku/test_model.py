@@ -13,13 +13,12 @@ from rrn.errors import InputError
 from rrn.inference.candidates import open_graph
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.export import _AllCandidates
-from rrn.tasks.sudoku.grid import USUAL
+from rrn.tasks.sudoku.grid import USUAL, candidates_of
 from rrn.tasks.sudoku.model import (
     GROUP_TYPES,
     CandidateSudoku,
     CellSudoku,
     build,
-    candidates_of,
     cell_graph,
     group_table,
 )
@@ -239,7 +238,9 @@ def test_the_network_runs_on_sudokus_of_other_sizes(box: tuple[int, int]) -> Non
     puzzle = torch.zeros(2, n * n, dtype=torch.long)
     puzzle[0, 0], puzzle[1, n + 1] = 1, n
     network = CandidateSudoku(TINY)
-    outputs, _ = network(network.prepare({"puzzle": puzzle}, box), steps=3, groups=group_table(box, puzzle.device))
+    batch = network.prepare({"puzzle": puzzle}, box)
+    given = network.open_candidates(batch, group_table(box, puzzle.device))
+    outputs, _ = network(batch, steps=3, candidates=given)
     assert outputs.shape == (3, 2 * n * n, n)
     assert outputs[-1, 0].tolist() == [20, *[-20] * (n - 1)]
     assert outputs[-1, 1, 0] == -20

@@ -18,9 +18,8 @@ from rrn.inference.search import FIRST_SPLIT
 from rrn.nn.updates import State
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.grid import clashes, grid_to_line, is_solved, solves
-from rrn.tasks.sudoku.model import CandidateSudoku
+from rrn.tasks.sudoku.model import CandidateSudoku, PuzzleNetwork
 from rrn.tasks.sudoku.predict import ATTEMPTS, answers_by_step, solve
-from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.tasks.sudoku.settings import CandidatesPreset
 from rrn.tasks.weights import from_pretrained
 

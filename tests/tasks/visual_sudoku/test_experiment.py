@@ -156,3 +156,21 @@ def test_the_settings_name_the_file_of_digits(tmp_path: Path) -> None:
     digits = make().digits
     np.savez(tmp_path / "digits.npz", images=digits.images[:900], labels=digits.labels[:900])
     assert len(make(digits=tmp_path / "digits.npz").preset.digits_checksum) == 16
+
+
+def test_a_digit_is_read_as_the_mean_of_five_shifted_images() -> None:
+    network = make().built
+    images = torch.from_numpy(drawn_digits().images[:4])
+    network.eval()
+    shifted = [torch.roll(images, shift, (1, 2)) for shift in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))]
+    assert not torch.cat([images[:, [0, -1]].flatten(), images[:, :, [0, -1]].flatten()]).any(), "no ink may wrap"
+    expected = torch.stack([network.encoder(each[:, None].float() / 255) for each in shifted]).mean(0)
+    torch.testing.assert_close(network.encode(images), expected)
+
+
+def test_own_answers_are_read_without_dropout() -> None:
+    cells = torch.from_numpy(drawn_digits().images[:81])[None]
+    for own_answers in (True, False):
+        network = make(own_answers=own_answers, encoder_dropout=0.5).built.train()
+        assert torch.equal(network.read(cells), network.read(cells)) == own_answers
+        assert network.encoder.training

@@ -1,5 +1,6 @@
 """Evaluation of age arithmetic: accuracy by distance and by steps on test trees."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from rrn.tasks.ages.data import AGES, Questions, held_out_questions, read_questi
 from rrn.tasks.ages.predict import probabilities
 from rrn.tasks.evaluation import EvaluateOptions, Progress, in_parts, no_progress, steps_table, summary
 from rrn.training.presets import Preset
+from rrn.viewing.plots import add_legend, plot_lines, save, subplots, transpose
 
 QUESTIONS = 20_000
 CHUNK = 500
@@ -33,6 +35,7 @@ def evaluate(network: nn.Module, preset: Preset, options: EvaluateOptions, progr
     lengths, counts = np.unique(questions.length, return_counts=True)
     return {
         "n": len(questions),
+        "data": options.data.name if options.data else "generated test questions",
         **evaluation.accuracies(right, steps, "length", questions.length),
         "meaning": evaluation.MEANING,
         "n_by_length": dict(zip(map(str, lengths.tolist()), counts.tolist(), strict=True)),
@@ -45,3 +48,15 @@ def evaluate(network: nn.Module, preset: Preset, options: EvaluateOptions, progr
 def tables(result: dict[str, Any]) -> list[Any]:
     table = steps_table("differences", result["accuracy_by_length_and_steps"], result["n_by_length"])
     return [table, "\n" + summary(result, "all lengths")]
+
+
+def draw_result(result: dict[str, Any], path: Path) -> None:
+    by_length = result["accuracy_by_length_and_steps"]
+    figure, axes = subplots(figsize=(7, 4))
+    plot_lines(axes, transpose(by_length, lambda t: f"RRN ({t})"))
+    axes.axhline(result["random"], color="black", linestyle=":", label="random")
+    add_legend(axes)
+    axes.set(xlabel="differences between the age given and the age asked", ylabel="accuracy", ylim=(0, 1.02))
+    axes.set_xticks([int(length) for length in by_length])
+    axes.set_title(f"{result['preset']}: age arithmetic, {result['n']:,} questions on unseen trees", fontsize=10)
+    save(figure, path)

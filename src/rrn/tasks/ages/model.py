@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from rrn.graphs import CompleteGraphs, Graph
 from rrn.network import RRN
-from rrn.nn.layers import Product
+from rrn.nn.layers import MLP, Product
 from rrn.nn.messages import GatedMessage
-from rrn.nn.readouts import Outputs, Readout
+from rrn.nn.readouts import GraphReadout, Outputs, Readout
 from rrn.nn.updates import ResidualUpdate, State
 from rrn.tasks.ages.data import AGES, PERSONS, Questions
 from rrn.tasks.ages.presets import AgesPreset, AnglesPreset, EstimatesPreset, PaperPreset
@@ -51,6 +51,19 @@ class PaperNetwork(nn.Module):
             dropout=preset.dropout,
             dropout_layers=2,
         )
+        if preset.number_waves:
+            self._draw_number_waves()
+
+    @torch.no_grad()
+    def _draw_number_waves(self) -> None:
+        """Draw the weights of the one-hot numbers and of the answers as waves along the numbers 0 to 99."""
+        encoder, readout = self.rrn.encoder, self.rrn.readout
+        assert isinstance(encoder, MLP)
+        assert isinstance(readout, GraphReadout)
+        (first, _), (last, _) = encoder.weights()[0], readout.mlp.weights()[-1]
+        numbers = first[:, 2 * PERSONS + 3 : -PERSONS]
+        numbers.copy_(random_waves(len(numbers)))
+        last.copy_(random_waves(last.shape[1]).T * math.sqrt(2) * last.std())
 
     def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]:
         """Logits of the age asked for: (steps, n, 100)."""
@@ -61,6 +74,16 @@ class PaperNetwork(nn.Module):
         x = torch.cat([*(part.float() for part in parts), question], dim=-1)
         graphs = CompleteGraphs(len(x), a.shape[1], device=x.device)
         return self.rrn.run(x.flatten(0, 1), graphs, asked[:, None, None], steps=steps, state=state)
+
+
+WAVES = (0.5, 1, 2, 3, 5, 10, 20, 25, 33, 41)
+"""Full turns per hundred years of the initial weights of numbers, with --number-waves."""
+
+
+def random_waves(count: int) -> Tensor:
+    """Cosines along the numbers 0 to 99, with random frequencies of `WAVES` and random phases: (count, 100)."""
+    turns, phase = torch.tensor(WAVES)[torch.randint(len(WAVES), (count,))], torch.rand(count)
+    return torch.cos(2 * math.pi * (turns[:, None] * torch.arange(AGES) / AGES + phase[:, None]))
 
 
 def angles(numbers: Tensor) -> Tensor:

@@ -36,6 +36,9 @@ class PaperPreset(AgesPreset):
     …, 14 (seven differences)."""
     repeat_share: Annotated[Share, Needs("curriculum")] = 0.125
     """Share of the updates that repeat an earlier level of the curriculum."""
+    number_waves: bool = False
+    """Initialise the weights of the one-hot numbers and of the answers as waves along the numbers, so that close
+    numbers start out alike. Otherwise each number starts at random."""
 
 
 @dataclass(frozen=True, kw_only=True)

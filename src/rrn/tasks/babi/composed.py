@@ -8,17 +8,14 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
+from rrn.tasks.babi.carrying import DROP, GET, GIVE, MOVE, NUMBERS
 from rrn.tasks.babi.moving import THEN_MOVES
 from rrn.tasks.babi.stories import Question, Story
 from rrn.tasks.babi.vocabulary import NO_ANSWER
 from rrn.tasks.babi.worlds import (
-    DROP,
     DROP_VERBS,
-    GET,
     GET_VERBS,
-    GIVE,
     GIVE_VERBS,
-    MOVE,
     MOVE_VERBS,
     PRONOUNS,
     THINGS,
@@ -26,7 +23,6 @@ from rrn.tasks.babi.worlds import (
     pick,
 )
 
-NUMBERS = ("none", "one", "two", "three")
 VERBS = {GET: GET_VERBS, DROP: DROP_VERBS, GIVE: GIVE_VERBS}
 THERE = 0.2
 """Share of gets and drops that end with "there"."""
@@ -111,8 +107,8 @@ def what_follows(events: Sequence[Event], asked: Asked) -> str | None:
         gifts += [(person, target, recipient)] if kind == GIVE else []
     name, *others = asked.names
     if asked.task == 5:
-        alike = [gift for gift in gifts if all(map(lambda part, given: part in ("", given), asked.names, gift))]
-        return alike[-1][asked.wanted] if alike else NO_ANSWER
+        named = [gift for gift in gifts if is_named(gift, asked.names)]
+        return named[-1][asked.wanted] if named else NO_ANSWER
     if asked.task in (7, 8):
         if not any(name in (*event.people, event.recipient) for event in events):
             return NO_ANSWER
@@ -127,6 +123,22 @@ def what_follows(events: Sequence[Event], asked: Asked) -> str | None:
     if place.startswith("?"):
         return NO_ANSWER
     return place if asked.task != 6 else "yes" if place == others[0] else "no"
+
+
+def gift_questions(giver: str, thing: str, recipient: str) -> list[tuple[tuple[str, ...], int, str]]:
+    """Questions about a gift: the parts that it names ("" for others), which part is the answer, and the text."""
+    return [
+        ((giver, "", recipient), 1, f"What did {giver} give to {recipient}?"),
+        (("", thing, ""), 0, f"Who gave the {thing}?"),
+        (("", thing, recipient), 0, f"Who gave the {thing} to {recipient}?"),
+        (("", thing, ""), 2, f"Who received the {thing}?"),
+        ((giver, thing, ""), 2, f"Who did {giver} give the {thing} to?"),
+    ]
+
+
+def is_named(gift: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a gift (giver, thing, recipient) has all parts that a question names."""
+    return all(name in ("", part) for part, name in zip(gift, names, strict=True))
 
 
 def _act(people: list[str], places: list[str], count: int, random: Callable[[], float]) -> list[Event]:
@@ -169,16 +181,7 @@ def _ask(
         if gifts and random() < 0.8:
             chosen = pick(random, gifts)
             giver, thing, recipient = chosen.people[0], chosen.target, chosen.recipient
-        names, wanted, text = pick(
-            random,
-            (
-                ((giver, "", recipient), 1, f"What did {giver} give to {recipient}?"),
-                (("", thing, ""), 0, f"Who gave the {thing}?"),
-                (("", thing, recipient), 0, f"Who gave the {thing} to {recipient}?"),
-                (("", thing, ""), 2, f"Who received the {thing}?"),
-                ((giver, thing, ""), 2, f"Who did {giver} give the {thing} to?"),
-            ),
-        )
+        names, wanted, text = pick(random, gift_questions(giver, thing, recipient))
         return Asked(task, names, wanted), text
     forms = {
         1: ((person,), f"Where is {person}?"),
@@ -202,7 +205,7 @@ def _sentences(events: list[Event], random: Callable[[], float]) -> tuple[list[s
             pronoun = "they" if len(event.people) == 2 else PRONOUNS.get(who)
             refers = before is not None and before.kind == MOVE and set(before.people) == set(event.people)
             if pronoun and refers and number - 1 not in pronouns and random() < 0.5:
-                facts.append(pick(random, THEN_MOVES).format(who=pronoun, what=event.target))
+                facts.append(pick(random, THEN_MOVES).format(who=pronoun, place=event.target))
                 pronouns.add(number)
                 continue
             facts.append(f"{who} {pick(random, MOVE_VERBS)} the {event.target}.")

@@ -38,8 +38,6 @@ NO_SENTENCE = 0
 SHORTENED = (2, 16, 18, 19)
 """Tasks whose supporting facts alone imply the answer, among other facts, so that `shorten` may drop these."""
 
-OFFICIAL_COUNTS = {"train": 9000, "valid": 1000, "test": 1000}
-
 
 class SentenceTable:
     """Distinct sentences with indices from 1 in order of insertion. Index 0 is the empty sentence, used as padding.
@@ -184,12 +182,11 @@ class EncodedQuestions:
         sizes = np.array([len(self.rows_by_task[task]) for task in tasks])
         first = np.cumsum(sizes) - sizes
         drawn = rng.choice(len(tasks), size=size, p=weights / weights.sum())
-        if shortest is None:
-            within = (rng.random(size) * sizes[drawn]).astype(np.int64)
-            return self.batch(self._rows_in_task_order[first[drawn] + within], max_facts)
-        among = np.ceil(sizes * [shortest[task] for task in tasks])
+        rows, among = self._rows_in_task_order, sizes
+        if shortest is not None:
+            rows, among = self._rows_by_length, np.ceil(sizes * [shortest[task] for task in tasks])
         within = (rng.random(size) * among[drawn]).astype(np.int64)
-        return self.batch(self._rows_by_length[first[drawn] + within], max_facts)
+        return self.batch(rows[first[drawn] + within], max_facts)
 
     @cached_property
     def _rows_in_task_order(self) -> np.ndarray:
@@ -292,23 +289,17 @@ class EndlessQuestions:
 
 def write_babi(
     folder: str | Path,
-    questions_per_task: Mapping[str, int] | None = None,
+    questions_per_task: Mapping[str, int],
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], Any] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Write generated ``qaN_<split>.txt`` files of all 20 tasks in the official format, and a JSON sidecar.
 
-    ``questions_per_task`` maps each split to its number of questions per task; by default that of the official files.
-    ``progress`` is called with the number of files written and the total. The sidecar is written last and returned: the
-    seed, the counts and each file's SHA-256.
+    ``questions_per_task`` maps each split to its number of questions per task. ``progress`` is called with the number
+    of files written and the total. The sidecar is written last and returned: the seed, the counts and each file's
+    SHA-256.
     """
-    counts = dict(OFFICIAL_COUNTS if questions_per_task is None else questions_per_task)
-    for split, count in counts.items():
-        if split not in SPLITS:
-            raise InputError(f"unknown split {split!r}; expected one of {', '.join(SPLITS)}")
-        if count < 0:
-            raise InputError(f"{split}: expected 0 or more questions, got {count}")
-    counts = {split: counts[split] for split in SPLITS if counts.get(split)}
+    counts = {split: questions_per_task[split] for split in SPLITS if questions_per_task.get(split)}
     if not counts:
         raise InputError("no questions to write; give at least one split a number above 0")
     folder = Path(folder)
@@ -328,8 +319,7 @@ def write_babi(
                 "stories": len(stories),
                 "sha256": hashlib.sha256(text.encode()).hexdigest(),
             }
-            if progress is not None:
-                progress(len(files), len(counts) * len(TASKS))
+            progress(len(files), len(counts) * len(TASKS))
     about = {
         "task": "babi",
         "generator_version": GENERATOR_VERSION,

@@ -18,9 +18,10 @@ from rrn.tasks.babi.stories import TASK_NAMES, TASKS
 from rrn.tasks.babi.unanswerable import VARIED_TASKS
 from rrn.tasks.babi.vocabulary import UNKNOWN_ID
 from rrn.tasks.evaluation import EvaluateOptions, Progress, no_progress, reported_steps
-from rrn.tasks.weights import from_pretrained, read_config
+from rrn.tasks.weights import from_pretrained
 from rrn.training.experiment import Batch
 from rrn.training.presets import Range
+from rrn.viewing.plots import save, subplots
 
 QUESTIONS = 1000
 """Generated questions of each task, if no files are given."""
@@ -199,10 +200,8 @@ def _measure(
 
 
 def _measure_weights(weights: str, questions: EncodedQuestions) -> dict[str, Any]:
-    preset, config = read_config(weights)
-    if not isinstance(preset, BabiPreset):
-        raise InputError(f"--beside {weights}: expected weights of bAbI, got weights of {preset.task!r}")
-    network = from_pretrained(weights)
+    network = from_pretrained(weights, task="babi")
+    preset, config = network.preset, network.config
     figures = _measure(network, preset, questions, list(range(1, preset.steps + 1)), preset.max_facts)
     about = {name: config["trained"].get(name) for name in ("update", "minutes")}
     return {"preset": preset, "parameters": config["parameters"], "seed": preset.seed, **about, **figures}
@@ -267,3 +266,22 @@ def _limits_tables(limits: dict[str, Any]) -> list[Any]:
     )
     error = limits["calibration_error_not_in_the_story"]
     return [title, table, f"calibration error of the probability that the answer is not in the story: {error:.2%}"]
+
+
+def draw_result(result: dict[str, Any], path: Path) -> None:
+    by_task = result["error_by_task_and_steps"]
+    tasks, steps = list(by_task), list(result["mean_error_by_steps"])
+    errors = np.array([[by_task[task][t] for t in steps] for task in tasks])
+    figure, axes = subplots(figsize=(3.2 + 0.9 * len(steps), 0.6 + 0.3 * len(tasks)))
+    axes.imshow(np.sqrt(errors), cmap="YlOrRd", vmin=0, vmax=1, aspect="auto")
+    for (row, column), error in np.ndenumerate(errors):
+        weight = "bold" if error > FAILED else "normal"
+        colour = "white" if error > 0.5 else "black"
+        axes.text(column, row, f"{100 * error:.1f}", ha="center", va="center", fontsize=8, weight=weight, color=colour)
+    axes.set_xticks(range(len(steps)), [f"{t}" for t in steps])
+    axes.set_yticks(range(len(tasks)), [f"{task}  {TASK_NAMES[int(task) - 1]}" for task in tasks], fontsize=8)
+    axes.set_xlabel("steps")
+    axes.grid(False)
+    means = ", ".join(f"{100 * result['mean_error_by_steps'][t]:.2f}" for t in steps)
+    axes.set_title(f"{result['preset']}: error in % on {result['data']}\nmean by step: {means}", fontsize=9)
+    save(figure, path)

@@ -134,12 +134,18 @@ class BabiExperiment(Experiment[BabiPreset]):
         self.pooled = {task: int(state.get(f"pooled_{task}", POOL)) for task in self.pooled}
 
     def validate(self, network: nn.Module) -> dict[str, float]:
-        wrong = wrong_by_step(network, self.validation, self.whole.steps, self.whole.max_facts)[-1]
-        errors = {task: float(wrong[rows].mean()) for task, rows in self.validation.rows_by_task.items()}
+        """The score is one less the mean error over tasks. With --burn-in it is the mean of that after the steps of
+        training and after a run longer by the burn-in."""
+        steps, longer = self.whole.steps, self.whole.steps + self.whole.burn_in
+        wrong = wrong_by_step(network, self.validation, longer, self.whole.max_facts)
+        errors, kept = (
+            {task: float(wrong[t - 1, rows].mean()) for task, rows in self.validation.rows_by_task.items()}
+            for t in (steps, longer)
+        )
         worst = max(errors, key=lambda task: errors[task])
         failed = sum(error > 0.05 for error in errors.values())
         return {
-            "score": 1 - float(np.mean(list(errors.values()))),
+            "score": 1 - float(np.mean([*errors.values(), *kept.values()])),
             "failed": float(failed),
             "worst_task": float(worst),
             **{f"error_{task}": error for task, error in errors.items()},

@@ -1,16 +1,13 @@
 """Tasks 1 and 9-14: people move. The facts use plain sentences, negation, alternatives, pronouns, pairs or times."""
 
 from collections.abc import Callable
-from functools import partial
 from random import Random
 
 from rrn.tasks.babi.stories import Question, Story
 from rrn.tasks.babi.worlds import (
     ACTORS,
     FACTS_BETWEEN_QUESTIONS,
-    IS_IN,
     MOVE_VERBS,
-    MOVES,
     PLACES,
     PRONOUNS,
     QUESTIONS_PER_STORY,
@@ -18,46 +15,22 @@ from rrn.tasks.babi.worlds import (
     THEN,
     TOWN_PLACES,
     TOWNSPEOPLE,
-    WHERE_IS,
-    is_in,
-    moves,
+    moves_to,
     other,
     pick,
-    table,
 )
 
 PEOPLE = len(ACTORS)
 ROOMS = len(PLACES)
-
-IS_HERE = table(ACTORS, PLACES, ["{who} is in the {what}."])
-IS_NOT_HERE = table(ACTORS, PLACES, ["{who} is not in the {what}.", "{who} is no longer in the {what}."])
-
-TOWN_MOVES = moves(TOWNSPEOPLE, TOWN_PLACES)
-TOWN_IS_HERE = table(TOWNSPEOPLE, TOWN_PLACES, ["{who} is in the {what}."])
-TOWN_IS_IN = is_in(TOWNSPEOPLE, TOWN_PLACES)
-EITHER = tuple(
-    tuple(tuple(f"{who} is either in the {first} or the {second}." for second in TOWN_PLACES) for first in TOWN_PLACES)
-    for who in TOWNSPEOPLE
-)
-
-THEN_MOVES = [f"{then} {{who}} {verb} the {{what}}." for then in THEN for verb in MOVE_VERBS]
-PRONOUN_MOVES = {pronoun: table([pronoun], PLACES, THEN_MOVES)[0] for pronoun in ("he", "she", "they")}
 PAIRS = tuple((first, second) for first in range(PEOPLE) for second in range(PEOPLE) if first != second)
-PAIR_MOVES = dict(
-    zip(PAIRS, moves([f"{ACTORS[first]} and {ACTORS[second]}" for first, second in PAIRS], PLACES), strict=True)
-)
-
+THEN_MOVES = [f"{then} {{who}} {verb} the {{place}}." for then in THEN for verb in MOVE_VERBS]
 TIMES = ("yesterday", "this morning", "this afternoon", "this evening")
-TIMED_MOVES = tuple(
-    table(
-        TOWNSPEOPLE,
-        TOWN_PLACES,
-        [f"{time.capitalize()} {{who}} {verb} the {{what}}." for verb in MOVE_VERBS]
-        + [f"{{who}} {verb} the {{what}} {time}." for verb in MOVE_VERBS],
-    )
+TIMED_MOVES = [
+    [f"{time.capitalize()} {{who}} {verb} the {{place}}." for verb in MOVE_VERBS]
+    + [f"{{who}} {verb} the {{place}} {time}." for verb in MOVE_VERBS]
     for time in TIMES
-)
-WHERE_WAS = tuple(tuple(f"Where was {who} before the {place}?" for place in TOWN_PLACES) for who in TOWNSPEOPLE)
+]
+"""Sentences for each time of day."""
 
 
 class MovingWorld:
@@ -118,12 +91,12 @@ def make_story(
 
 
 def ask_where(world: MovingWorld, actor: int) -> tuple[str, str]:
-    return WHERE_IS[actor], PLACES[world.place[actor]]
+    return f"Where is {ACTORS[actor]}?", PLACES[world.place[actor]]
 
 
 def act_plainly(world: MovingWorld) -> None:
     actor, _, destination = world.move()
-    world.add((actor,), pick(world.random, MOVES[actor][destination]))
+    world.add((actor,), moves_to(world.random, ACTORS[actor], PLACES[destination]))
 
 
 def act_with_negation(world: MovingWorld) -> None:
@@ -131,36 +104,38 @@ def act_with_negation(world: MovingWorld) -> None:
     form = world.random()
     world.stated[actor] = (left,) if form >= 0.75 else ()
     if form < 0.5:
-        sentence = pick(world.random, MOVES[actor][destination])
+        sentence = moves_to(world.random, ACTORS[actor], PLACES[destination])
     elif form < 0.75:
-        sentence = IS_HERE[actor][destination][0]
+        sentence = f"{ACTORS[actor]} is in the {PLACES[destination]}."
     else:
-        sentence = pick(world.random, IS_NOT_HERE[actor][left])
+        sentence = f"{ACTORS[actor]} is {pick(world.random, ('not', 'no longer'))} in the {PLACES[left]}."
     world.add((actor,), sentence)
 
 
 def ask_after_negation(world: MovingWorld, actor: int) -> tuple[str, str]:
-    place = world.place[actor]
+    place, answer = world.place[actor], "no"
     if world.stated[actor]:
-        return IS_IN[actor][world.stated[actor][0]], "no"
-    if world.random() < 0.5:
-        return IS_IN[actor][place], "yes"
-    return IS_IN[actor][other(world.random, ROOMS, place)], "no"
+        asked = world.stated[actor][0]
+    elif world.random() < 0.5:
+        asked, answer = place, "yes"
+    else:
+        asked = other(world.random, ROOMS, place)
+    return f"Is {ACTORS[actor]} in the {PLACES[asked]}?", answer
 
 
 def act_with_alternative(world: MovingWorld) -> None:
     """The two places of an alternative may be equal."""
     actor, _, destination = world.move()
-    form, world.stated[actor] = world.random(), ()
+    who, form, world.stated[actor] = TOWNSPEOPLE[actor], world.random(), ()
     if form < 0.5:
-        sentence = pick(world.random, TOWN_MOVES[actor][destination])
+        sentence = moves_to(world.random, who, TOWN_PLACES[destination])
     elif form < 0.75:
-        sentence = TOWN_IS_HERE[actor][destination][0]
+        sentence = f"{who} is in the {TOWN_PLACES[destination]}."
     else:
         decoy = int(world.random() * ROOMS)
         first, second = (destination, decoy) if world.random() < 0.5 else (decoy, destination)
         world.stated[actor] = (first, second)
-        sentence = EITHER[actor][first][second]
+        sentence = f"{who} is either in the {TOWN_PLACES[first]} or the {TOWN_PLACES[second]}."
     world.add((actor,), sentence)
 
 
@@ -168,34 +143,31 @@ def ask_after_alternative(world: MovingWorld, actor: int) -> tuple[str, str]:
     place, possible = world.place[actor], world.stated[actor]
     asked = place if world.random() < 0.5 else other(world.random, ROOMS, place)
     answer = "no" if asked not in (possible or (place,)) else "maybe" if possible else "yes"
-    return TOWN_IS_IN[actor][asked], answer
+    return f"Is {TOWNSPEOPLE[actor]} in the {TOWN_PLACES[asked]}?", answer
 
 
 def act_with_pronoun(world: MovingWorld) -> None:
     actor, _, first = world.move()
     world.place[actor] = second = other(world.random, ROOMS, first)
-    moved = pick(world.random, MOVES[actor][first])
-    world.add((actor,), moved, pick(world.random, PRONOUN_MOVES[PRONOUNS[ACTORS[actor]]][second]))
+    moved = moves_to(world.random, ACTORS[actor], PLACES[first])
+    then = pick(world.random, THEN_MOVES).format(who=PRONOUNS[ACTORS[actor]], place=PLACES[second])
+    world.add((actor,), moved, then)
+
+
+def both(pair: tuple[int, int]) -> str:
+    return f"{ACTORS[pair[0]]} and {ACTORS[pair[1]]}"
 
 
 def act_in_pairs(world: MovingWorld) -> None:
     pair, destination = world.move_pair()
-    world.add(pair, pick(world.random, PAIR_MOVES[pair][destination]))
+    world.add(pair, moves_to(world.random, both(pair), PLACES[destination]))
 
 
 def act_in_pairs_with_pronoun(world: MovingWorld) -> None:
     pair, first = world.move_pair()
     world.place[pair[0]] = world.place[pair[1]] = second = other(world.random, ROOMS, first)
-    moved = pick(world.random, PAIR_MOVES[pair][first])
-    world.add(pair, moved, pick(world.random, PRONOUN_MOVES["they"][second]))
-
-
-single_supporting_fact = partial(make_story, 1, act_plainly, ask_where)
-simple_negation = partial(make_story, 9, act_with_negation, ask_after_negation)
-indefinite_knowledge = partial(make_story, 10, act_with_alternative, ask_after_alternative)
-basic_coreference = partial(make_story, 11, act_with_pronoun, ask_where)
-conjunction = partial(make_story, 12, act_in_pairs, ask_where)
-compound_coreference = partial(make_story, 13, act_in_pairs_with_pronoun, ask_where)
+    moved = moves_to(world.random, both(pair), PLACES[first])
+    world.add(pair, moved, pick(world.random, THEN_MOVES).format(who="they", place=PLACES[second]))
 
 
 def cyclic_shuffle(random: Callable[[], float], items: list[int]) -> None:
@@ -223,7 +195,8 @@ def time_reasoning(rng: Random) -> Story:
             place = other(random, ROOMS, visits[person][-1][0]) if slot else int(random() * ROOMS)
             visits[person].append((place, len(happened)))
             happened.append((person, slot))
-            sentences.append(pick(random, TIMED_MOVES[slot][person][place]))
+            sentence = pick(random, TIMED_MOVES[slot])
+            sentences.append(sentence.format(who=TOWNSPEOPLE[person], place=TOWN_PLACES[place]))
         candidates = [(person, slot) for person, slot in happened[-RECENT:] if slot > 0]
         if not candidates:
             continue
@@ -238,5 +211,6 @@ def time_reasoning(rng: Random) -> Story:
         latest = max(s for s, (visited, _) in enumerate(visits[person]) if visited == place)
         before, number_before = visits[person][latest - 1]
         support = (shown_at[visits[person][latest][1]], shown_at[number_before])
-        questions.append(Question(WHERE_WAS[person][place], TOWN_PLACES[before], support, len(facts)))
+        text = f"Where was {TOWNSPEOPLE[person]} before the {TOWN_PLACES[place]}?"
+        questions.append(Question(text, TOWN_PLACES[before], support, len(facts)))
     return Story(14, facts, questions)

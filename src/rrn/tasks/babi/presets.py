@@ -215,14 +215,14 @@ PRESETS = (
         stages=(
             {"layers": 1, "updates": 22_500},
             {"layers": 1, "updates": 47_500, "lr": 3e-4, "curriculum_by_length": False},
-            {"layers": 1, "updates": 90_000, "lr": 5e-4, "curriculum_by_length": False, "shortened_share": 0.4},
             {
-                "updates": 300,
-                "lr": 1e-4,
-                "schedule": "cosine",
+                "layers": 1,
+                "updates": 35_000,
+                "lr": 5e-4,
                 "curriculum_by_length": False,
-                "validate_every": 100,
+                "shortened_share": 0.4,
             },
+            {"updates": 1, "curriculum_by_length": False, "validate_every": 1},  # grown, not trained further
         ),
     ),
     replace(

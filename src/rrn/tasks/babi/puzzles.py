@@ -5,7 +5,7 @@ from itertools import pairwise
 from random import Random
 
 from rrn.tasks.babi.stories import Question, Story
-from rrn.tasks.babi.worlds import GET_VERBS, PLACES, draw, moves, other, pick, table
+from rrn.tasks.babi.worlds import GET_VERBS, PLACES, draw, moves_to, other, pick
 
 Offset = tuple[int, int]
 Edge = tuple[int, int]
@@ -16,15 +16,6 @@ DIRECTIONS = tuple(COMPASS)
 
 def opposite(offset: Offset) -> Offset:
     return (-offset[0], -offset[1])
-
-
-ROOM_RELATIONS = {
-    (upper, offset, lower): f"The {upper} is {name} of the {lower}."
-    for upper in PLACES
-    for lower in PLACES
-    for offset, name in COMPASS.items()
-    if upper != lower
-}
 
 
 def edges_in_random_order(rng: Random, neighbours: Sequence[Sequence[int]], edges: int) -> list[Edge]:
@@ -58,18 +49,13 @@ def two_arg_relations(rng: Random) -> Story:
         text = f"What is {COMPASS[direction]} of the {place}?"
     else:
         text = f"What is the {place} {COMPASS[opposite(direction)]} of?"
-    facts = [ROOM_RELATIONS[relation] for relation in relations]
+    facts = [f"The {upper} is {COMPASS[offset]} of the {lower}." for upper, offset, lower in relations]
     return Story(4, facts, [Question(text, subject, (asked,), 2)])
 
 
 PREY = ("mouse", "sheep", "wolf", "cat")
 PREY_PLURAL = ("mice", "sheep", "wolves", "cats")
 PREY_OWNERS = ("Gertrude", "Winona", "Jessica", "Emily")
-AFRAID = tuple(
-    tuple(f"{fearing.capitalize()} are afraid of {feared}." for feared in PREY_PLURAL) for fearing in PREY_PLURAL
-)
-IS_PREY = table(PREY_OWNERS, PREY, ["{who} is a {what}."])
-WHAT_AFRAID = tuple(f"What is {person.lower()} afraid of?" for person in PREY_OWNERS)
 
 
 def basic_deduction(rng: Random) -> Story:
@@ -84,27 +70,25 @@ def basic_deduction(rng: Random) -> Story:
             if animal not in fears:
                 feared = other(random, 4, animal)
                 fears[animal] = (feared, len(facts))
-                facts.append(AFRAID[animal][feared])
+                facts.append(f"{PREY_PLURAL[animal].capitalize()} are afraid of {PREY_PLURAL[feared]}.")
         else:
             person, animal = int(random() * 4), int(random() * 4)
             if person not in kinds and animal in fears:
                 kinds[person] = (animal, len(facts))
-                facts.append(IS_PREY[person][animal][0])
+                facts.append(f"{PREY_OWNERS[person]} is a {PREY[animal]}.")
     questions = []
     for _ in range(4):
         person = int(random() * 4)
         animal, is_fact = kinds[person]
         feared, fear_fact = fears[animal]
-        questions.append(Question(WHAT_AFRAID[person], PREY[feared], (is_fact, fear_fact), 8))
+        text = f"What is {PREY_OWNERS[person].lower()} afraid of?"
+        questions.append(Question(text, PREY[feared], (is_fact, fear_fact), 8))
     return Story(15, facts, questions)
 
 
 SPECIES = ("swan", "lion", "frog", "rhino")
 COLOURS = ("gray", "white", "yellow", "green")
 NAMED = ("Lily", "Bernhard", "Greg", "Julius", "Brian")
-IS_SPECIES = table(NAMED, SPECIES, ["{who} is a {what}."])
-IS_COLOUR = table(NAMED, COLOURS, ["{who} is {what}."])
-WHAT_COLOUR = tuple(f"What color is {person}?" for person in NAMED)
 
 
 def basic_induction(rng: Random) -> Story:
@@ -123,11 +107,11 @@ def basic_induction(rng: Random) -> Story:
                     kind = int(random() * 4)
                     colour_of_species[kind] = int(random() * 4)
                     species[person] = (kind, len(facts))
-                    facts.append(IS_SPECIES[person][kind][0])
+                    facts.append(f"{NAMED[person]} is a {SPECIES[kind]}.")
             elif person in species and person not in colours and len(colours) < 4:
                 colour = colour_of_species[species[person][0]]
                 colours[person] = (colour, len(facts))
-                facts.append(IS_COLOUR[person][colour][0])
+                facts.append(f"{NAMED[person]} is {COLOURS[colour]}.")
         asked = next(person for person in range(5) if person not in colours)
         kind, asked_fact = species[asked]
         same_species = [person for person in range(5) if person != asked and species[person][0] == kind]
@@ -136,18 +120,11 @@ def basic_induction(rng: Random) -> Story:
     latest = max(same_species, key=lambda person: species[person][1])
     colour, colour_fact = colours[latest]
     support = (asked_fact, species[latest][1], colour_fact)
-    return Story(16, facts, [Question(WHAT_COLOUR[asked], COLOURS[colour], support, 9)])
+    return Story(16, facts, [Question(f"What color is {NAMED[asked]}?", COLOURS[colour], support, 9)])
 
 
 SHAPES = ("triangle", "pink rectangle", "red square", "blue square", "yellow square", "red sphere")
 RELATIVE: dict[Offset, str] = {(0, 1): "above", (0, -1): "below", (-1, 0): "to the left of", (1, 0): "to the right of"}
-SHAPE_RELATIONS = {
-    (first, offset, second): f"The {first} is {name} the {second}."
-    for first in SHAPES
-    for second in SHAPES
-    for offset, name in RELATIVE.items()
-}
-IS_SHAPE = {key: f"Is the {key[0]} {RELATIVE[key[1]]} the {key[2]}?" for key in SHAPE_RELATIONS}
 
 
 def positional_reasoning(rng: Random) -> Story:
@@ -161,14 +138,14 @@ def positional_reasoning(rng: Random) -> Story:
     for neighbour, node in edges_in_random_order(rng, LINE, 2):
         offset = (cells[node][0] - cells[neighbour][0], cells[node][1] - cells[neighbour][1])
         fact_of_end[neighbour if node == 1 else node] = len(facts)
-        facts.append(SHAPE_RELATIONS[shapes[node], offset, shapes[neighbour]])
+        facts.append(f"The {shapes[node]} is {RELATIVE[offset]} the {shapes[neighbour]}.")
     questions = []
     for _ in range(8):
         first, second = (0, 2) if random() < 0.5 else (2, 0)
         x, y = cells[first][0] - cells[second][0], cells[first][1] - cells[second][1]
         answer = random() < 0.5
         relation = pick(random, [side for side in RELATIVE if (side[0] * x + side[1] * y > 0) == answer])
-        text = IS_SHAPE[shapes[first], relation, shapes[second]]
+        text = f"Is the {shapes[first]} {RELATIVE[relation]} the {shapes[second]}?"
         questions.append(Question(text, "yes" if answer else "no", (fact_of_end[first], fact_of_end[second]), 2))
     return Story(17, facts, questions)
 
@@ -176,17 +153,6 @@ def positional_reasoning(rng: Random) -> Story:
 SMALL_THINGS = ("chocolate", "box of chocolates")
 BIG_THINGS = ("box", "chest", "container", "suitcase")
 SIZED = SMALL_THINGS + BIG_THINGS
-SIZE_FACTS = {
-    (small, big): (f"The {small} fits inside the {big}.", f"The {big} is bigger than the {small}.")
-    for small in SIZED
-    for big in SIZED
-    if small != big
-}
-SIZE_QUESTIONS = {
-    (small, big): (f"Does the {small} fit in the {big}?", f"Is the {big} bigger than the {small}?")
-    for small, big in SIZE_FACTS
-}
-"""Both ask whether ``small`` is smaller than ``big``."""
 SIZE_TRIES = 100
 RESTATED = 0.6
 """Probability that the support of a repeated fact is its last repetition."""
@@ -210,7 +176,8 @@ def size_question(rng: Random, order: Sequence[str], pairs: list[Edge]) -> Quest
             smaller = high if middle == low else low
             if (bigger < middle) != (middle < smaller):
                 return None
-            text = pick(random, SIZE_QUESTIONS[order[smaller], order[bigger]])
+            small, big = order[smaller], order[bigger]
+            text = pick(random, (f"Does the {small} fit in the {big}?", f"Is the {big} bigger than the {small}?"))
             return Question(text, "yes" if smaller < bigger else "no", (index, onward), len(pairs))
     return None
 
@@ -228,7 +195,10 @@ def size_reasoning(rng: Random) -> Story:
             second = other(random, 6, first)
             pair = (first, second) if first < second else (second, first)
             pairs.append(pair)
-            facts.append(pick(random, SIZE_FACTS[order[pair[0]], order[pair[1]]]))
+            small, big = order[pair[0]], order[pair[1]]
+            facts.append(
+                pick(random, (f"The {small} fits inside the {big}.", f"The {big} is bigger than the {small}."))
+            )
         asked = 0
         for _ in range(SIZE_TRIES):
             question = size_question(rng, order, pairs)
@@ -271,7 +241,7 @@ def path_finding(rng: Random) -> Story:
         for step, path_edge in enumerate(pairwise((0, 1, 2))):
             if path_edge in ((room, neighbour), (neighbour, room)):
                 support[step] = len(facts)
-        facts.append(ROOM_RELATIONS[rooms[room], towards[neighbour, room], rooms[neighbour]])
+        facts.append(f"The {rooms[room]} is {COMPASS[towards[neighbour, room]]} of the {rooms[neighbour]}.")
     answer = f"{COMPASS[there][0]},{COMPASS[onward][0]}"
     text = f"How do you go from the {rooms[0]} to the {rooms[2]}?"
     return Story(19, facts, [Question(text, answer, tuple(support), 5)])
@@ -281,12 +251,6 @@ MOTIVATED = ("Jason", "Antoine", "Sumit", "Yann")
 MOTIVES = ("hungry", "thirsty", "bored", "tired")
 GOALS = ("kitchen", "kitchen", "garden", "bedroom")
 WANTED = ("apple", "milk", "football", "pajamas")
-FEELS = table(MOTIVATED, MOTIVES, ["{who} is {what}."])
-GOES = moves(MOTIVATED, GOALS)
-GETS = table(MOTIVATED, WANTED, [f"{{who}} {verb} the {{what}} there." for verb in GET_VERBS])
-WHERE_WILL_GO = tuple(f"Where will {person.lower()} go?" for person in MOTIVATED)
-WHY_GO = tuple(tuple(f"Why did {person.lower()} go to the {goal}?" for goal in GOALS) for person in MOTIVATED)
-WHY_GET = tuple(tuple(f"Why did {person.lower()} get the {wanted}?" for wanted in WANTED) for person in MOTIVATED)
 
 
 def agents_motivations(rng: Random) -> Story:
@@ -302,17 +266,17 @@ def agents_motivations(rng: Random) -> Story:
         if not able:
             return Story(20, facts, questions)
         person = pick(random, able)
-        feeling = motive[person]
+        who, feeling = MOTIVATED[person], motive[person]
         if steps[person] == 0:
             first_fact[person] = len(facts)
-            facts.append(FEELS[person][feeling][0])
-            text, answer = WHERE_WILL_GO[person], GOALS[feeling]
+            facts.append(f"{who} is {MOTIVES[feeling]}.")
+            text, answer = f"Where will {who.lower()} go?", GOALS[feeling]
         elif steps[person] == 1:
-            facts.append(pick(random, GOES[person][feeling]))
-            text, answer = WHY_GO[person][feeling], MOTIVES[feeling]
+            facts.append(moves_to(random, who, GOALS[feeling]))
+            text, answer = f"Why did {who.lower()} go to the {GOALS[feeling]}?", MOTIVES[feeling]
         else:
             taken[feeling] = True
-            facts.append(pick(random, GETS[person][feeling]))
-            text, answer = WHY_GET[person][feeling], MOTIVES[feeling]
+            facts.append(f"{who} {pick(random, GET_VERBS)} the {WANTED[feeling]} there.")
+            text, answer = f"Why did {who.lower()} get the {WANTED[feeling]}?", MOTIVES[feeling]
         steps[person] += 1
         questions.append(Question(text, answer, (first_fact[person],), len(facts)))

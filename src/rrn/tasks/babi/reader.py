@@ -64,22 +64,16 @@ def parse_stories(text: str, task: int, source: str) -> list[Story]:
     return stories
 
 
-def choose_folder(found: dict[str, dict[int, str]], source: Path, split: str, variant: str | None) -> dict[int, str]:
+def choose_folder(found: dict[str, dict[int, str]], source: Path, split: str) -> dict[int, str]:
     """Choose among the folders with files of the split: task number → file."""
     if not found:
         raise InputError(f"{source}: no bAbI {split} files in it; they are named like qa1_{split}.txt")
-    by_variant = {PurePosixPath(folder).name: files for folder, files in found.items()}
-    if variant is not None:
-        if variant in by_variant:
-            return by_variant[variant]
-        if len(found) == 1 and not any(name in VARIANTS for name in by_variant):
-            return next(iter(found.values()))
-        raise InputError(f"{source}: no folder {variant} with {split} files in it, but {', '.join(sorted(found))}")
     if len(found) == 1:
         return next(iter(found.values()))
+    by_name = {PurePosixPath(folder).name: files for folder, files in found.items()}
     for known in VARIANTS:
-        if known in by_variant:
-            return by_variant[known]
+        if known in by_name:
+            return by_name[known]
     raise InputError(f"{source}: several folders hold {split} files; name one of {', '.join(sorted(found))}")
 
 
@@ -107,27 +101,18 @@ def select_tasks(files: dict[int, str], tasks: Iterable[int] | None, source: Pat
     return {task: files[task] for task in wanted}
 
 
-def decode(content: bytes, source: str) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{source}: not a text file in UTF-8 ({error})") from error
-
-
-def read_babi(
-    source: str | Path, split: str, tasks: Iterable[int] | None = None, variant: str | None = None
-) -> dict[int, list[Story]]:
+def read_babi(source: str | Path, split: str, tasks: Iterable[int] | None = None) -> dict[int, list[Story]]:
     """The stories of a split by task: all tasks with a file, or exactly ``tasks``.
 
     ``source`` is a tar archive or a folder with files such as ``qa1_train.txt``, directly or in subfolders, as in the
-    official release. ``variant`` selects the subfolder; by default the first of `VARIANTS` with files of the split.
+    official release; of several subfolders, the first of `VARIANTS` with files of the split.
     """
     source = Path(source)
     if split not in SPLITS:
         raise InputError(f"unknown split {split!r}; expected one of {', '.join(SPLITS)}")
     if source.is_dir():
         names = [path.relative_to(source).as_posix() for path in source.rglob("qa*.txt") if path.is_file()]
-        files = choose_folder(group_by_folder(names, split, source), source, split, variant)
+        files = choose_folder(group_by_folder(names, split, source), source, split)
         texts = {}
         for task, name in select_tasks(files, tasks, source, split).items():
             with as_input_error(f"{source / name}: cannot be read"):
@@ -135,12 +120,16 @@ def read_babi(
     elif source.is_file():
         with as_input_error(f"{source}: not a readable tar archive"), tarfile.open(source) as archive:
             members = _members(archive, source)
-            files = choose_folder(group_by_folder(members, split, source), source, split, variant)
+            files = choose_folder(group_by_folder(members, split, source), source, split)
             chosen = select_tasks(files, tasks, source, split)
             texts = {task: (f"{source}:{name}", _content(archive, members[name])) for task, name in chosen.items()}
     else:
         raise InputError(f"{source}: no such folder or archive")
-    return {task: parse_stories(decode(content, name), task, name) for task, (name, content) in texts.items()}
+    stories = {}
+    for task, (name, content) in texts.items():
+        with as_input_error(f"{name}: not a text file in UTF-8"):
+            stories[task] = parse_stories(content.decode(), task, name)
+    return stories
 
 
 def _members(archive: tarfile.TarFile, source: Path) -> dict[str, tarfile.TarInfo]:

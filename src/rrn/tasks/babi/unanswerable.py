@@ -12,27 +12,19 @@ from random import Random
 import numpy as np
 
 from rrn.tasks.babi import carrying
-from rrn.tasks.babi.composed import composed_story
+from rrn.tasks.babi.carrying import GIVE, MOVE, UNKNOWN, CarryingWorld, Setting
+from rrn.tasks.babi.composed import Asked, Event, composed_story, gift_questions, is_named, what_follows
 from rrn.tasks.babi.generator import generate_stories
 from rrn.tasks.babi.puzzles import COMPASS, MOTIVATED, NAMED, PREY_OWNERS, SHAPES, SIZED
 from rrn.tasks.babi.stories import Question, Story
 from rrn.tasks.babi.vocabulary import NO_ANSWER, tokens
 from rrn.tasks.babi.worlds import (
     ACTORS,
-    DROP,
-    GIVE,
     GIVERS,
-    IS_IN,
-    MOVE,
-    NO_PERSON,
     PLACES,
     THINGS,
     TOWN_PLACES,
     TOWNSPEOPLE,
-    UNKNOWN,
-    WHERE_IS,
-    CarryingWorld,
-    Setting,
     draw,
     pick,
 )
@@ -105,7 +97,7 @@ def unnamed(facts: Sequence[str], names: Sequence[str]) -> list[str]:
 def another_name(names: Sequence[str], removable: bool = True) -> Remover:
     """For questions about one of ``names``: replaces it by a name that no fact contains, or removes the facts with it.
 
-    ``removable`` is False where pronouns in other facts refer to those facts.
+    ``removable`` is False where other facts refer to those facts.
     """
 
     def remove(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
@@ -174,30 +166,15 @@ _BACK = {COMPASS[x, y]: COMPASS[-x, -y] for x, y in COMPASS}
 def _no_such_gift(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
     """Task 5: ask about a gift that no fact contains."""
     matches = [re.match(r"(\w+) (?:gave|handed|passed) the (\w+) to (\w+)", fact) for fact in facts]
-    text = gift_question([match.groups() for match in matches if match], GIVERS, random)
+    text = gift_question([match.groups() for match in matches if match], random)
     return (facts, text) if text else None
 
 
-def gift_question(
-    gifts: Sequence[tuple[str | None, ...]], people: Sequence[str], random: Callable[[], float]
-) -> str | None:
+def gift_question(gifts: Sequence[Sequence[str]], random: Callable[[], float]) -> str | None:
     """A random question about a gift; None if there is such a gift. ``gifts`` are (giver, thing, recipient)."""
-    giver, recipient = draw(random, people, 2)
-    thing = pick(random, THINGS)
-    text, like = pick(
-        random,
-        (
-            (f"What did {giver} give to {recipient}?", (giver, None, recipient)),
-            (f"Who gave the {thing}?", (None, thing, None)),
-            (f"Who gave the {thing} to {recipient}?", (None, thing, recipient)),
-            (f"Who received the {thing}?", (None, thing, None)),
-            (f"Who did {giver} give the {thing} to?", (giver, thing, None)),
-        ),
-    )
-    for gift in gifts:
-        if all(part is None or part == given for part, given in zip(like, gift, strict=True)):
-            return None
-    return text
+    giver, recipient = draw(random, GIVERS, 2)
+    names, _, text = pick(random, gift_questions(giver, pick(random, THINGS), recipient))
+    return None if any(is_named(gift, names) for gift in gifts) else text
 
 
 def _without_a_supporting_fact(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
@@ -212,14 +189,8 @@ def _of_no_known_kind(facts: list[str], question: Question, random: Callable[[],
     return [fact for fact in facts if asked not in tokens(fact)], question.text
 
 
-def _another_animal(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
-    """Tasks 15 and 16: ask about an animal that no fact names."""
-    asked = next(name for name in _ANIMALS if name.lower() in tokens(question.text))
-    other = pick(random, unnamed(facts, _ANIMALS))
-    return facts, re.sub(rf"\b{asked}\b", other, question.text, flags=re.IGNORECASE)
-
-
-_ANIMALS = (*PREY_OWNERS, *NAMED)
+_another_animal = another_name((*PREY_OWNERS, *NAMED), removable=False)
+"""Tasks 15 and 16: ask about an animal that no fact names."""
 
 
 def _another_shape(facts: list[str], question: Question, random: Callable[[], float]) -> Unanswerable:
@@ -303,6 +274,7 @@ def foreign_question(task: int, facts: list[str], random: Callable[[], float]) -
 
 ALONE = Setting(ACTORS, there_after_get=0.3)
 TOGETHER = Setting(ACTORS, there_after_get=0.3, kinds=4)
+GIVING = Setting(GIVERS, kinds=4)
 
 
 def varied_story(task: int, random: Random, unanswerable: bool) -> Story:
@@ -310,7 +282,7 @@ def varied_story(task: int, random: Random, unanswerable: bool) -> Story:
     draws = random.random
     carried = int(draws() * (len(THINGS) + 1)) if task in (7, 8) else 0  # least number of things that a person carries
     while True:
-        world = CarryingWorld(carrying.GIVING if task == 5 else TOGETHER if task in (6, 7, 8) else ALONE, draws)
+        world = CarryingWorld(GIVING if task == 5 else TOGETHER if task in (6, 7, 8) else ALONE, draws)
         if draws() < 0.5:  # all things are at the place of the first person, who takes them soon
             world.thing_place = [world.place[0]] * len(THINGS)
         for _ in range(1 + int(draws() * MOST_FACTS)):
@@ -322,22 +294,24 @@ def varied_story(task: int, random: Random, unanswerable: bool) -> Story:
             return _with_random_names(Story(task, world.facts, [question]), draws)
 
 
+ASKED = {
+    2: carrying.ask_where_thing_is,
+    3: carrying.ask_where_thing_was,
+    5: carrying.ask_about_give,
+    6: carrying.ask_whether_in_place,
+}
+
+
 def _ask_known(task: int, world: CarryingWorld) -> Question | None:
-    match task:
-        case 1:
-            movers = [actor for actor, move in enumerate(world.last_move) if move != UNKNOWN]
-            if not movers:
-                return None
-            actor = pick(world.random, movers)
-            return Question(WHERE_IS[actor], PLACES[world.place[actor]], (world.last_move[actor],), len(world.facts))
-        case 2:
-            return carrying.ask_where_thing_is(world)
-        case 3:
-            return carrying.ask_where_thing_was(world)
-        case 5:
-            return carrying.ask_about_give(world)
-        case 6:
-            return carrying.ask_whether_in_place(world)
+    if task in ASKED:
+        return ASKED[task](world)
+    if task == 1:
+        movers = [actor for actor, move in enumerate(world.last_move) if move != UNKNOWN]
+        if not movers:
+            return None
+        actor = pick(world.random, movers)
+        text, place = f"Where is {ACTORS[actor]}?", PLACES[world.place[actor]]
+        return Question(text, place, (world.last_move[actor],), len(world.facts))
     handler = carrying.recent_handler(world)
     if handler is None:
         return None
@@ -353,57 +327,36 @@ def _ask_unknown(task: int, world: CarryingWorld) -> Question | None:
     visited = {place for kind, _, place, _ in world.events if kind == MOVE}
     text: str | None = None
     if task in (1, 6) and lost_actors:
-        actor = pick(random, lost_actors)
-        text = WHERE_IS[actor] if task == 1 else pick(random, IS_IN[actor])
+        person = ACTORS[pick(random, lost_actors)]
+        text = f"Where is {person}?" if task == 1 else f"Is {person} in the {pick(random, PLACES)}?"
     elif task == 2 and lost_things:
-        text = carrying.WHERE_IS_THING[pick(random, lost_things)]
+        text = f"Where is the {THINGS[pick(random, lost_things)]}?"
     elif task == 3:
         thing, place = pick(random, things), pick(random, range(len(PLACES)))
         if thing in lost_things or place not in visited:
-            text = carrying.WHERE_WAS_THING[thing][place]
+            text = f"Where was the {THINGS[thing]} before the {PLACES[place]}?"
     elif task == 5:
         gifts = [(GIVERS[who], THINGS[what], GIVERS[to]) for kind, who, what, to in world.events if kind == GIVE]
-        text = gift_question(gifts, GIVERS, random)
+        text = gift_question(gifts, random)
     elif task in (7, 8) and absent:
-        text = (carrying.HOW_MANY if task == 7 else carrying.WHAT_CARRYING)[pick(random, absent)]
+        person = ACTORS[pick(random, absent)]
+        text = f"How many objects is {person} carrying?" if task == 7 else f"What is {person} carrying?"
     return None if text is None else Question(text, NO_ANSWER, (), len(world.facts))
 
 
 def whereabouts_unknown(world: CarryingWorld) -> tuple[list[int], list[int]]:
-    """The people and the things whose place does not follow from the facts, nor from meetings of people and things.
+    """The people and the things whose place does not follow from the facts, nor from meetings of people and things."""
+    people = (*world.setting.actors, "")  # the last for no recipient
+    targets = {MOVE: PLACES}
+    events = [
+        Event(kind, (people[actor],), targets.get(kind, THINGS)[target], people[recipient])
+        for kind, actor, target, recipient in world.events
+    ]
 
-    Each person and each thing starts at an unknown place. A meeting merges two places (union-find).
-    """
-    actors, things = len(world.setting.actors), len(THINGS)
-    same = list(range(len(PLACES) + actors + things))  # named places, then the initial place of each person and thing
+    def unknown(names: Sequence[str]) -> list[int]:
+        return [n for n, name in enumerate(names) if what_follows(events, Asked(1, (name,))) == NO_ANSWER]
 
-    def find(place: int) -> int:
-        while same[place] != place:
-            place = same[place]
-        return place
-
-    def meet(first: int, second: int) -> None:
-        low, high = sorted((find(first), find(second)))
-        same[high] = low  # a named place stays the root
-
-    at = [len(PLACES) + actor for actor in range(actors)]
-    lies = [len(PLACES) + actors + thing for thing in range(things)]
-    holder = [NO_PERSON] * things
-    for kind, actor, target, recipient in world.events:
-        if kind == MOVE:
-            at[actor] = target
-            lies = [target if held == actor else place for held, place in zip(holder, lies, strict=True)]
-            continue
-        if kind == GIVE:
-            meet(at[actor], at[recipient])
-        elif kind != DROP:
-            meet(at[actor], lies[target])
-        lies[target] = at[actor]
-        holder[target] = recipient if kind == GIVE else NO_PERSON if kind == DROP else actor
-    return (
-        [actor for actor in range(actors) if find(at[actor]) >= len(PLACES)],
-        [thing for thing in range(things) if find(lies[thing]) >= len(PLACES)],
-    )
+    return unknown(world.setting.actors), unknown(THINGS)
 
 
 def _with_random_names(story: Story, random: Callable[[], float]) -> Story:

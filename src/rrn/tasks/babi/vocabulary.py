@@ -31,11 +31,11 @@ ANSWER_LISTS = (
 )
 """Answers of several words, joined by commas; each is one word of the vocabulary."""
 
-GROUPS = {
-    "people": "mary john sandra daniel bill fred jeff julie antoine jason sumit yann he she they",
+_GROUPS = {
+    "people": "Mary John Sandra Daniel Bill Fred Jeff Julie Antoine Jason Sumit Yann he she they",
     "places": "bathroom bedroom kitchen hallway garden office cinema park school",
     "things": "apple football milk pajamas box chest chocolate chocolates container suitcase objects",
-    "animals": "bernhard brian emily gertrude greg jessica julius lily winona "
+    "animals": "Bernhard Brian Emily Gertrude Greg Jessica Julius Lily Winona "
     "cat cats frog lion mice mouse rhino sheep swan wolf wolves",
     "going": "went moved journeyed travelled go back",
     "taking and putting down": "took got get grabbed picked up carrying dropped discarded left put down",
@@ -49,6 +49,7 @@ GROUPS = {
     "small words": "a and are did do does either how is longer maybe no not nothing of or than that the to was what "
     "where who why will yes you",
 }
+GROUPS = {title: words.split() for title, words in _GROUPS.items()}
 """The words by topic, for display."""
 
 _MEANS = {
@@ -137,17 +138,6 @@ def nearest_known_words(word: str, count: int = 3, cutoff: float = 0.75) -> list
     return difflib.get_close_matches(word.lower(), PLAIN_WORDS.split(), n=count, cutoff=cutoff)
 
 
-def written(group: str) -> list[str]:
-    """The words of one of the `GROUPS`; names are capitalised."""
-    return [word.capitalize() if word in _NAMES.split() else word for word in GROUPS[group].split()]
-
-
-_NAMES = (
-    "mary john sandra daniel bill fred jeff julie antoine jason sumit yann bernhard brian emily gertrude greg jessica "
-    "julius lily winona"
-)
-
-
 def hint_for(word: str, sentence: str) -> str:
     """A suggestion for an unknown word: words with similar spelling or of the same topic; or an empty string."""
     group = next((title for title, words in TOPIC_EXAMPLES.items() if word.lower() in words.split()), None)
@@ -158,7 +148,7 @@ def hint_for(word: str, sentence: str) -> str:
         return f"did you mean {' or '.join(repr(known) for known in near)}?"
     if group is None:
         return ""
-    known = written(group)
+    known = GROUPS[group]
     return f"it knows {', '.join(known[:9])}{' …' * (len(known) > 9)}"
 
 

@@ -17,6 +17,7 @@ from rrn.tasks.photo.presets import DigitReaderPreset
 from rrn.tasks.photo.render import render_photo
 from rrn.tasks.sudoku.predict import load, solve
 from rrn.tasks.visual_sudoku.data import drawn_digits, read_digits
+from rrn.viewing.plots import add_legend, save, subplots
 
 PHOTOS, SEED = 200, 2018
 
@@ -79,3 +80,16 @@ def tables(result: dict[str, Any]) -> list[Any]:
         table.add_row(kind, str(figures["n"]), *(f"{figures[name.replace(' ', '_')]:.1%}" for name in columns))
     took = result["seconds_per_photo"]
     return [table, f"\n{took['median']:.2f} s per photo (median), at most {took['most']:.2f} s"]
+
+
+def draw_result(result: dict[str, Any], path: Path) -> None:
+    figure, axes = subplots(figsize=(6, 4))
+    for shift, (kind, figures) in enumerate(result["by_kind"].items()):
+        names = [name for name in figures if name != "n"]
+        places = [place + 0.25 * (shift - 1) for place in range(len(names))]
+        axes.bar(places, [figures[name] for name in names], width=0.24, label=f"{kind} ({figures['n']})")
+    axes.set_xticks(range(len(names)), [name.replace("_", " ") for name in names])
+    axes.set(ylabel="share", ylim=(0, 1.02))
+    axes.set_title(f"{result['n']:,} rendered photos", fontsize=10)
+    add_legend(axes)
+    save(figure, path)

@@ -1,4 +1,4 @@
-"""Finding the grid of a Sudoku in a photo, and the course of its lines."""
+"""Finding the grid of a Sudoku in a photo, the course of its lines, and the images of its cells."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -13,6 +13,13 @@ WORKING_SIDE = 1000
 CELL, MARGIN = 32, 16
 """Pixels of a cell, and around the grid, in the straightened image in which lines are measured."""
 MOST_CANDIDATES = 12
+SIZE = 28
+"""Rows and columns of a cell's image."""
+EDGE = 0.07
+"""The share of a cell that is left out at each edge: its lines."""
+_FINE = 2
+_USUAL_CELL = 60
+"""Photos with larger cells, in pixels, are made smaller first."""
 OTHER_SIZES = (4, 6, 16)
 _ROUNDS = ((2, 0.42), (3, 0.28), (4, 0.16))
 """Degree of the bending and search window in cells, from round to round of following the lines."""
@@ -43,7 +50,7 @@ class Grid:
         """Pixels (…, 2), x and y, of places (…, 2), across and down."""
         flat = places.reshape(-1, 2).astype(np.float64)
         if self.bending is not None:
-            flat = flat + _terms(flat, _degree(len(self.bending))) @ self.bending
+            flat = flat + _bent(flat, self.bending)
         ahead = np.concatenate([flat, np.ones((len(flat), 1))], 1) @ self.perspective.T
         return (ahead[:, :2] / ahead[:, 2:]).reshape(places.shape)
 
@@ -77,7 +84,8 @@ def find_grid(gray: np.ndarray) -> Grid:
         for widening in (1, 3, 5):
             found: list[Grid] = []
             for corners, at_edge in _candidates(seen, widening):
-                if any(_inside(corners.mean(0), grid.corners) for grid in found):
+                middle = tuple(corners.mean(0).tolist())
+                if any(cv2.pointPolygonTest(grid.corners.astype(np.float32), middle, False) >= 0 for grid in found):
                     continue
                 grid = follow_lines(ink, corners)
                 if _is_grid(grid):
@@ -151,10 +159,6 @@ def _four_corners(hull: np.ndarray) -> np.ndarray:
 
 def _cross(a: np.ndarray, b: np.ndarray) -> float:
     return float(a[0] * b[1] - a[1] * b[0])
-
-
-def _inside(point: np.ndarray, corners: np.ndarray) -> bool:
-    return cv2.pointPolygonTest(corners.astype(np.float32), (float(point[0]), float(point[1])), False) >= 0
 
 
 def follow_lines(ink: np.ndarray, corners: np.ndarray, size: int = 9) -> Grid:
@@ -254,3 +258,29 @@ def _judge(image: np.ndarray, size: int) -> Lines:
     usual = float(np.median(strengths))
     seen = np.sort((strengths > max(0.02, 0.35 * usual)).mean(1))
     return Lines(float(seen[1]), usual / max(float(np.quantile(np.concatenate(off), 0.6)), 0.01))
+
+
+def cut_cells(gray: np.ndarray, grid: Grid) -> np.ndarray:
+    """The cells of a grid, float32 (81, 28, 28): 0 is paper, 1 is the darkest ink in the grid."""
+    a, b, c, d = grid.corners
+    cell = np.sqrt(np.linalg.norm(c - a) * np.linalg.norm(d - b) / 2) / 9
+    if cell > _USUAL_CELL:
+        factor = _USUAL_CELL / cell
+        gray = cv2.resize(gray, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
+        grid = grid.scaled(factor)
+    gray = 255 - gray if grid.inverted else gray
+    fine = SIZE * _FINE
+    within = EDGE + (np.arange(fine) + 0.5) / fine * (1 - 2 * EDGE)
+    along = ((np.arange(9)[:, None] + within) / 9).ravel()
+    flat = cv2.resize(grid.sample(gray, along), (9 * SIZE, 9 * SIZE), interpolation=cv2.INTER_AREA)
+    return normalised(flat).reshape(9, SIZE, 9, SIZE).transpose(0, 2, 1, 3).reshape(81, SIZE, SIZE)
+
+
+def normalised(flat: np.ndarray) -> np.ndarray:
+    """A square of all cells, uint8, as ink: float32, 0 to 1, without shadows."""
+    paper = cv2.dilate(cv2.medianBlur(flat, 3), np.ones((SIZE // 2 | 1, SIZE // 2 | 1), np.uint8))
+    paper = cv2.GaussianBlur(paper.astype(np.float32), (0, 0), SIZE / 4)
+    ink = np.clip(1 - flat / np.maximum(paper, 1), 0, 1)
+    inner = ink.reshape(9, SIZE, 9, SIZE)[:, 4:-4, :, 4:-4].transpose(0, 2, 1, 3).reshape(81, -1)
+    level = float(np.quantile(np.quantile(inner, 0.98, axis=1), 0.85))
+    return np.minimum(ink / max(level, 0.12), 1).astype(np.float32)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from rrn.errors import InputError, as_input_error, needs_extra
+from rrn.io.files import read_bytes
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".heic", ".pdf")
 """Names of files that `rrn solve` reads as photos; the last two are refused with advice."""
@@ -24,13 +25,9 @@ _STARTS = {
 def read_image(source: str | Path | bytes, name: str = "the photo") -> np.ndarray:
     """The gray pixels of an image file, uint8 (rows, columns), upright as the camera held it."""
     if not isinstance(source, bytes):
-        name, path = str(source), Path(source)
+        name = str(source)
         with as_input_error(f"{name}: cannot be read"):
-            if path.stat().st_size > MOST_BYTES:
-                raise InputError(f"{name}: exceeds the size limit of {MOST_BYTES:,} bytes")
-            source = path.read_bytes()
-    if len(source) > MOST_BYTES:
-        raise InputError(f"{name}: exceeds the size limit of {MOST_BYTES:,} bytes")
+            source = read_bytes(Path(source), MOST_BYTES)
     for start, what in _STARTS.items():
         if source.lstrip()[:8].startswith(start):
             raise InputError(f"{name}: {what}")

@@ -12,7 +12,7 @@ from torch import nn
 from rrn.errors import InputError
 from rrn.tasks.photo.image import read_image
 from rrn.tasks.sudoku.exact import count_solutions
-from rrn.tasks.sudoku.grid import units
+from rrn.tasks.sudoku.grid import clashing_pair
 
 READER = "photo"
 SURE = 0.98
@@ -54,8 +54,7 @@ class Reading:
 def read_photo(source: str | Path | bytes, network: nn.Module | None = None) -> Reading:
     """Read the Sudoku in an image file, or in its bytes. Refuses what shows none, several, or an empty one."""
     gray = read_image(source)
-    from rrn.tasks.photo.cells import cut_cells
-    from rrn.tasks.photo.grid import find_grid
+    from rrn.tasks.photo.grid import cut_cells, find_grid
 
     grid = find_grid(gray)
     cells, corners = cut_cells(gray, grid), grid.corners
@@ -113,7 +112,7 @@ def likeliest_puzzle(probabilities: np.ndarray) -> np.ndarray:
         puzzle, ranks = likeliest.copy(), dict(changes)
         for cell, rank in changes:
             puzzle[cell] = order[cell, rank]
-        cells = _clashing_pair(puzzle)
+        cells = clashing_pair(puzzle)
         if not cells:
             searches += 1
             count = int(count_solutions(puzzle, most_tries=GUESSES)[0])
@@ -127,14 +126,3 @@ def likeliest_puzzle(probabilities: np.ndarray) -> np.ndarray:
                 seen.add(new)
                 heapq.heappush(heap, (total, new))
     return likeliest if solvable is None else solvable
-
-
-def _clashing_pair(puzzle: np.ndarray) -> list[int]:
-    """Two cells that share a row, a column or a box and a digit; empty if no two do."""
-    for unit in units():
-        first: dict[int, int] = {}
-        for cell, digit in zip(unit.tolist(), puzzle[unit].tolist(), strict=True):
-            if digit and digit in first:
-                return [first[digit], cell]
-            first[digit] = cell
-    return []

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from rrn.errors import needs_extra
-from rrn.tasks.photo.cells import cut_cells
-from rrn.tasks.photo.grid import Grid
+from rrn.tasks.photo.grid import Grid, cut_cells
 from rrn.tasks.photo.opencv import cv2
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.visual_sudoku.data import Digits, drawn_digits

@@ -84,15 +84,6 @@ class Scenes:
     shapes: np.ndarray
     paths: np.ndarray
 
-    def __post_init__(self) -> None:
-        n = len(self.positions)
-        expected = {"positions": (n, 8, 2), "colours": (n, 8), "shapes": (n, 8), "paths": (n, 8, 8)}
-        for name, shape in expected.items():
-            dtype = np.float32 if name == "positions" else np.uint8
-            array = getattr(self, name)
-            if array.shape != shape or array.dtype != dtype:
-                raise InputError(f"{name} must be {np.dtype(dtype)} {shape}, but is {array.dtype} {array.shape}")
-
     def __len__(self) -> int:
         return len(self.positions)
 
@@ -101,15 +92,6 @@ class Scenes:
 
     def scene(self, index: int) -> Scene:
         return Scene(*(array[index] for array in vars(self).values()))
-
-    def answers(self) -> np.ndarray:
-        """The answers (0-15) to all questions, uint8 (n, 16 starts, 8 jumps)."""
-        each = np.arange(len(self))[:, None]
-        by_colour, by_shape = (
-            self.paths[each, np.argsort(names, axis=1)].reshape(len(self), -1) for names in (self.colours, self.shapes)
-        )
-        answers = np.concatenate([self.shapes[each, by_colour] + np.uint8(OBJECTS), self.colours[each, by_shape]], 1)
-        return answers.reshape(len(self), STARTS, JUMPS)
 
 
 class Questions(NamedTuple):

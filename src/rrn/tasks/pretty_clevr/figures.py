@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rrn.errors import InputError, plural
+from rrn.errors import InputError
 from rrn.io.files import write_atomically
 from rrn.tasks.pretty_clevr.data import COLOURS, OBJECT_RADIUS, SHAPES, Scene, Scenes, describe_question
 
@@ -54,12 +54,6 @@ def render(scene: Scene, size: int = 128) -> np.ndarray:
     return np.array(_image(scene, size))
 
 
-def render_png(scene: Scene, size: int = 128) -> bytes:
-    buffer = io.BytesIO()
-    _image(scene, size).save(buffer, "PNG", compress_level=6)
-    return buffer.getvalue()
-
-
 def write_images(
     folder: str | Path, scenes: Scenes, size: int = 128, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
@@ -67,7 +61,7 @@ def write_images(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for index in range(len(scenes)):
-        (folder / f"{index:06d}.png").write_bytes(render_png(scenes.scene(index), size))
+        _image(scenes.scene(index), size).save(folder / f"{index:06d}.png", compress_level=6)
         if (index + 1) % 100 == 0 or index + 1 == len(scenes):
             progress(index + 1, len(scenes))
 
@@ -145,34 +139,6 @@ def draw_question(path: str | Path, scene: Scene, start: int, jumps: int) -> Non
     draw.rectangle((0, title, side - 1, side + title - 1), outline=_FRAME, width=2)
     draw.text((side / 2, title / 2), describe_question(scene, start, jumps), INK, font(38, True), "mm")
     _save(image, path)
-
-
-def draw_result(result: dict[str, Any], path: str | Path) -> None:
-    """The paper's figure: accuracy against jumps, a line for each number of steps, with RN, MLP and random.
-
-    If the paper's network was evaluated too, it has a panel.
-    """
-    from rrn.viewing.plots import add_legend, plot_lines, save, subplots, transpose
-
-    beside = result["beside"]
-    panels = {"pretty-clevr-paper": beside["pretty-clevr-paper"]} if "pretty-clevr-paper" in beside else {}
-    panels |= {result["preset"]: result}
-    figure, all_axes = subplots(1, len(panels), figsize=(5.2 * len(panels), 3.8), sharey=True, squeeze=False)
-    for axes, (name, shown) in zip(all_axes[0], panels.items(), strict=True):
-        by_jumps = shown["accuracy_by_jumps_and_steps"]
-        jumps = [int(n) for n in by_jumps]
-        plot_lines(axes, transpose(by_jumps, lambda t: plural(int(t), "step")))
-        for baseline, label, dashes in (("pretty-clevr-rn", "RN", "--"), ("pretty-clevr-mlp", "MLP", "-.")):
-            if baseline in beside and baseline != name:
-                heights = [beside[baseline]["accuracy_by_jumps"][str(n)] for n in jumps]
-                axes.plot(jumps, heights, dashes, color="0.35", marker="s", markersize=3, label=label)
-        axes.axhline(result["random"], color="black", linestyle=":", label="random")
-        add_legend(axes)
-        axes.set(xlabel="jumps", ylim=(0, 1.02), xticks=jumps)
-        axes.set_title(f"{name} ({shown['parameters']:,} parameters)", fontsize=10)
-    all_axes[0][0].set_ylabel("accuracy")
-    figure.subplots_adjust(wspace=0.35)
-    save(figure, path)
 
 
 class _Arrow(NamedTuple):

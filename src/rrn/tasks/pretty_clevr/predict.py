@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from torch import nn
 
-from rrn.errors import InputError
 from rrn.inference.result import Result
 from rrn.tasks.answers import answer_logits, answer_result
 from rrn.tasks.pretty_clevr import data
@@ -44,10 +43,6 @@ def parse(seed: int, start: str, jumps: int, positions: np.ndarray | None = None
 
     ``positions`` (8, 2) replace those of its objects.
     """
-    if seed < 0:
-        raise InputError(f"--seed: expected 0 or more, got {seed}")
-    if not 0 <= jumps < data.JUMPS:
-        raise InputError(f"--jumps: expected 0 to {data.JUMPS - 1}, got {jumps}")
     scenes = scene_of(seed)
     if positions is not None:
         moved = positions[None].astype(np.float32)

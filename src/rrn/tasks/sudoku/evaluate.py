@@ -7,6 +7,7 @@ Both are reported; ``--no-never-stop`` leaves out the second, which runs all ste
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -19,10 +20,10 @@ from rrn.tasks.evaluation import MEANING, EvaluateOptions, at_and_within, by_att
 from rrn.tasks.sudoku.data import read_sets
 from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.model import CellSudoku
+from rrn.tasks.sudoku.model import CellSudoku, PuzzleNetwork
 from rrn.tasks.sudoku.predict import SLOTS, answers_by_step, solve
-from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.training.presets import Preset, Range
+from rrn.viewing.plots import add_legend, mark, plot_lines, save, subplots
 
 PER_GIVENS = 100
 OWN_SEED = 2018
@@ -148,3 +149,27 @@ def tables(result: dict[str, Any]) -> list[Any]:
         table.add_row("right at", f"{result['n']:,}", *[f"{result['accuracy_at_step'][t]:.1%}" for t in steps])
         lines.append("Last row: grids that are right at that step, without stopping.")
     return lines
+
+
+def draw_result(result: dict[str, Any], path: Path) -> None:
+    """The paper's figure: the fraction solved against steps, a line for each number of givens.
+
+    Where there were several attempts: the fraction solved against the steps of all attempts, a single line.
+    """
+    name = f"{result['preset']}: {result['n']:,} Sudokus"
+    if "accuracy_by_total_steps" in result:
+        figure, axes = subplots(figsize=(6, 4))
+        plot_lines(axes, {"": result["accuracy_by_total_steps"]})
+        mark(axes, result["steps"][-1], "end of the first attempt")
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("steps of all attempts, per puzzle")
+        name = f"{name}, {result['attempts']} attempts"
+    else:
+        figure, axes = subplots(figsize=(7.5, 4.5))
+        plot_lines(axes, result["accuracy_by_givens_and_steps"])
+        add_legend(axes, "givens")
+        mark(axes, result["training_steps"], "steps in training")
+        axes.set_xlabel("steps")
+    axes.set(ylabel="fraction solved", ylim=(0, 1.02))
+    axes.set_title(name, fontsize=10, pad=20)
+    save(figure, path)

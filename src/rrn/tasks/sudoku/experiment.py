@@ -17,9 +17,9 @@ from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset
 from rrn.tasks.sudoku.data import PuzzleSet, add_givens
 from rrn.tasks.sudoku.exact import generate, generate_few_givens, generate_hard
 from rrn.tasks.sudoku.files import read_puzzles
-from rrn.tasks.sudoku.model import build, candidates_of
+from rrn.tasks.sudoku.grid import candidates_of
+from rrn.tasks.sudoku.model import PuzzleNetwork, build
 from rrn.tasks.sudoku.predict import SLOTS, answers_by_step, solve
-from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
 from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.tasks.sudoku.symmetry import fingerprints, random_symmetry
 from rrn.training.curriculum import GivensCurriculum
@@ -28,6 +28,8 @@ from rrn.training.slots import SlotExperiment, draw_from
 
 VALIDATION = 256
 """Number of puzzles; four times as many for the network on candidates, which is fast."""
+LONG_RUN, LONG_RUN_PUZZLES = 8, 64
+"""With --stay, validation runs some of the puzzles for this many times the steps."""
 VALIDATION_SEED, FEW_GIVENS_SEED = 7, 8
 LEAST_GUESSES = 12
 """Of the puzzles of --hard-pool: guesses of the exact solver."""
@@ -71,6 +73,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         def progress(made: int) -> None:
             self.report(f"generated {made:,} of {few_givens + hard:,} difficult puzzles")
 
+        progress(0)  # the first of them may take long: numba compiles the generator once
         pools = [*self.pool_files, PuzzleSet(*generate_few_givens(few_givens, rng, progress))]
         if not hard:
             return pools
@@ -155,14 +158,15 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         return PuzzleSet(*(np.concatenate(grids) for grids in zip(*parts, strict=True)))
 
     def validate(self, network: nn.Module) -> dict[str, float]:
-        """With --stay, the score counts grids that are right *at* half of the steps and *at* the last step, else those
-        solved *within* all."""
+        """The score counts grids that are solved *within* all steps.
+
+        With --stay it is the mean of those right *at* half of the steps and *at* the last step, less the share that is
+        lost by `LONG_RUN` times the steps.
+        """
         steps = self.built.validation_steps or min(self.whole.steps, 64)
         puzzles, solutions = self.validation.puzzles, self.validation.solutions
         if self.whole.stay:
-            parts = [slice(low, low + SLOTS) for low in range(0, len(puzzles), SLOTS)]
-            at = [max(steps // 2, 1) - 1, steps - 1]
-            answers = np.concatenate([answers_by_step(network, puzzles[part], steps)[at] for part in parts], axis=1)
+            answers = _answers_at(network, puzzles, [max(steps // 2, 1), steps])
         else:
             answers = solve(puzzles, network=network, max_steps=steps, attempts=1).answers[None]
         cells = answers == solutions
@@ -170,8 +174,24 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         figures = {"solved": float(solved[-1]), "cells": float(cells[-1].mean())}
         if self.whole.stay:
             figures["solved_at_half"] = float(solved[0])
-        figures["score"] = float(solved.mean()) + 0.01 * figures["cells"]
+            figures["lost"] = _share_lost(network, puzzles, solutions, steps)
+        figures["score"] = float(solved.mean()) + 0.01 * figures["cells"] - figures.get("lost", 0.0)
         return figures | {"most_extra": self.curriculum.extra} if self.curriculum else figures
+
+
+def _answers_at(network: nn.Module, puzzles: np.ndarray, steps: Sequence[int]) -> np.ndarray:
+    """The answers after each of the steps, in ascending order: (len(steps), n, 81)."""
+    at = [step - 1 for step in steps]
+    parts = [puzzles[low : low + SLOTS] for low in range(0, len(puzzles), SLOTS)]
+    return np.concatenate([answers_by_step(network, part, steps[-1])[at] for part in parts], axis=1)
+
+
+def _share_lost(network: nn.Module, puzzles: np.ndarray, solutions: np.ndarray, steps: int) -> float:
+    """The share of `LONG_RUN_PUZZLES` that is right at the last step, and wrong at `LONG_RUN` times the steps."""
+    every = len(puzzles) // LONG_RUN_PUZZLES or 1
+    answers = _answers_at(network, puzzles[::every], [steps, LONG_RUN * steps])
+    right, still_right = (answers == solutions[::every]).all(-1)
+    return float((right & ~still_right).mean())
 
 
 def _read_pools(paths: Sequence[Path], skip: int, avoid: Sequence[Path]) -> list[PuzzleSet]:

@@ -12,7 +12,7 @@ import numpy as np
 from rrn.errors import InputError
 from rrn.io.files import write_atomically
 from rrn.tasks.sudoku.grid import as_grids, clashes, solves
-from rrn.viewing.plots import add_legend, beside, check_drawing, font, gif, mark, plot_lines, png, save, stamp, subplots
+from rrn.viewing.plots import beside, check_drawing, font, gif, png
 
 CELL = 48
 """Pixels of a cell."""
@@ -66,30 +66,6 @@ def draw_steps_png(
     write_atomically(path, png(sheet, 128))
 
 
-def draw_result(result: dict[str, Any], path: Path) -> None:
-    """The paper's figure: the fraction solved against steps, a line for each number of givens.
-
-    Where there were several attempts: the fraction solved against the steps of all attempts, a single line.
-    """
-    name = f"{result['preset']}: {result['n']:,} Sudokus"
-    if "accuracy_by_total_steps" in result:
-        figure, axes = subplots(figsize=(6, 4))
-        plot_lines(axes, {"": result["accuracy_by_total_steps"]})
-        mark(axes, result["steps"][-1], "end of the first attempt")
-        axes.set_xscale("log", base=2)
-        axes.set_xlabel("steps of all attempts, per puzzle")
-        name = f"{name}, {result['attempts']} attempts"
-    else:
-        figure, axes = subplots(figsize=(7.5, 4.5))
-        plot_lines(axes, result["accuracy_by_givens_and_steps"])
-        add_legend(axes, "givens")
-        mark(axes, result["training_steps"], "steps in training")
-        axes.set_xlabel("steps")
-    axes.set(ylabel="fraction solved", ylim=(0, 1.02))
-    axes.set_title(name, fontsize=10, pad=20)
-    save(figure, path)
-
-
 def _checked(path: str | Path, ending: str, puzzle: Any, probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     check_drawing(path, ending)
     probabilities = np.asarray(probabilities)
@@ -122,9 +98,9 @@ def _panel(puzzle: np.ndarray, probabilities: np.ndarray | None, caption: str, w
         if puzzle[cell]:
             draw.rectangle((left, top, left + CELL, top + CELL), GIVEN_CELL)
             colour = WRONG if wrong[cell] else INK
-            stamp(image, str(puzzle[cell]), LARGEST, True, colour, left + CELL / 2, top + CELL / 2)
+            draw.text((left + CELL / 2, top + CELL / 2), str(puzzle[cell]), colour, font(LARGEST, True), "mm")
         else:
-            _draw_probabilities(image, probabilities[cell], left, top, bool(wrong[cell]))
+            _draw_probabilities(draw, probabilities[cell], left, top, bool(wrong[cell]))
     for line in range(10):
         at = MARGIN + line * CELL
         for ends in ((MARGIN, at, SIDE - MARGIN, at), (at, MARGIN, at, SIDE - MARGIN)):
@@ -133,7 +109,7 @@ def _panel(puzzle: np.ndarray, probabilities: np.ndarray | None, caption: str, w
     return image
 
 
-def _draw_probabilities(image: Any, probabilities: np.ndarray, left: int, top: int, wrong: bool) -> None:
+def _draw_probabilities(draw: Any, probabilities: np.ndarray, left: int, top: int, wrong: bool) -> None:
     """Nine digits in three rows of three; a more probable digit is larger and nearer to the centre."""
     for rank, digit in enumerate(np.argsort(probabilities)):
         probability = float(probabilities[digit])
@@ -144,7 +120,8 @@ def _draw_probabilities(image: Any, probabilities: np.ndarray, left: int, top: i
         pull = probability**3
         x = left + CELL * (0.5 + (column - 1) * 0.31 * (1 - pull))
         y = top + CELL * (0.5 + (row - 1) * 0.31 * (1 - pull))
-        stamp(image, str(digit + 1), size, False, WRONG if wrong and rank == 8 else _shade(probability), x, y)
+        colour = WRONG if wrong and rank == 8 else _shade(probability)
+        draw.text((x, y), str(digit + 1), colour, font(round(2 * size) / 2), "mm")
 
 
 def _shade(probability: float) -> tuple[int, int, int]:

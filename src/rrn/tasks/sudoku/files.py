@@ -1,6 +1,6 @@
 """Read puzzles from files; errors name file and line."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ from rrn.io.files import read_lines
 from rrn.tasks.parallel import apply_in_jobs
 from rrn.tasks.sudoku.exact import solve_exactly
 from rrn.tasks.sudoku.grid import CELLS, breaks_a_rule, describe_clash, line_to_grid, solves
-from rrn.tasks.sudoku.text import Entry
 from rrn.tasks.sudoku.text import entries as entries_of
 
 MESSAGES_SHOWN = 20
@@ -55,7 +54,12 @@ def read_puzzles(
     always checked. ``prove``: the puzzles for which the exact solver also checks that there is exactly one solution,
     and fills it in. Bad puzzles are an `InputError`, or skipped and listed with ``skip_bad``.
     """
-    scanned = _scan(read_lines(path) if text is None else text.split("\n"), limit)
+    scanned, found = [], 0
+    for entry in entries_of(read_lines(path) if text is None else text.split("\n"), (CELLS,)):
+        scanned.append(entry)
+        found += not entry.wrong
+        if found == limit:
+            break
     entries, bad = [entry for entry in scanned if not entry.wrong], [entry for entry in scanned if entry.wrong]
     puzzles = line_to_grid("".join(entry.puzzle for entry in entries)).reshape(-1, CELLS)
     solutions = line_to_grid("".join(entry.solution or "0" * CELLS for entry in entries)).reshape(-1, CELLS)
@@ -73,8 +77,8 @@ def read_puzzles(
     if prove != "nothing":
         rows = np.flatnonzero(good & ~stated if prove == "unsolved" else good)
         proving = partial(progress, "proving")
-        found, counts = apply_in_jobs(solve_exactly, puzzles[rows], PROOFS_PER_JOB, processes, proving)
-        solutions[rows] = found
+        solved, counts = apply_in_jobs(solve_exactly, puzzles[rows], PROOFS_PER_JOB, processes, proving)
+        solutions[rows] = solved
         all_counts = np.ones(len(puzzles), dtype=np.uint8)
         all_counts[rows] = counts
         refuse(all_counts == 0, "the puzzle has no solution")
@@ -91,14 +95,3 @@ def read_puzzles(
     if not good.any():
         raise InputError("\n".join([*messages[:MESSAGES_SHOWN], f"{path}: no valid puzzle"]))
     return PuzzleFile(puzzles[good], solutions[good], messages)
-
-
-def _scan(lines: Iterable[str], limit: int | None) -> list[Entry]:
-    """The entries of a text up to the ``limit``-th good puzzle."""
-    scanned, good = [], 0
-    for entry in entries_of(lines, (CELLS,)):
-        scanned.append(entry)
-        good += not entry.wrong
-        if good == limit:
-            break
-    return scanned

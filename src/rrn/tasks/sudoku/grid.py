@@ -7,11 +7,14 @@ row, column, digit.
 """
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rrn.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Box = tuple[int, int]
 USUAL: Box = (3, 3)
@@ -75,6 +78,22 @@ def candidate_groups(box: Box = USUAL) -> tuple[np.ndarray, np.ndarray]:
     return np.stack(kinds, axis=1), np.array([n * n] * 4 + [n * n * high, n * n * wide])
 
 
+def candidates_of(puzzles: "Tensor", box: Box = USUAL) -> "tuple[Tensor, Tensor]":
+    """The given and the open candidates of puzzles (n, cells), a tensor: two of (n, cells · digits), bool.
+
+    All others are ruled out: by the digit given in the same cell, or by a given in the same row, column or box.
+    """
+    from torch.nn.functional import one_hot
+
+    (high, wide), n, count = box, box[0] * box[1], puzzles.shape[0]
+    given = one_hot(puzzles, n + 1)[..., 1:].bool().view(count, n, n, n)
+    boxes = given.view(count, n // high, high, n // wide, wide, n)
+    in_box = boxes.any(4, keepdim=True).any(2, keepdim=True).expand_as(boxes).reshape_as(given)
+    seen = given.any(2, keepdim=True) | given.any(1, keepdim=True) | in_box
+    open_ = (puzzles == 0).view(count, n, n, 1) & ~seen
+    return given.flatten(1), open_.flatten(1)
+
+
 def as_grids(grids: Any, box: Box = USUAL) -> np.ndarray:
     """The same grids as a uint8 array (m, n²); accepts (n²,), (n, n), (m, n, n) and any integer type."""
     array, n = np.asarray(grids), size_of(box)
@@ -125,16 +144,23 @@ def breaks_a_rule(grids: Any, box: Box = USUAL) -> np.ndarray:
     return np.asarray(clashes(grids, box).any(axis=1))
 
 
-def describe_clash(grid: Any, box: Box = USUAL) -> str | None:
-    """Two cells (rows and columns counted from 1) that share a row, column or box and a digit, or None if none do."""
-    grid, n = as_grids(grid, box)[0], size_of(box)
+def clashing_pair(grid: np.ndarray, box: Box = USUAL) -> list[int]:
+    """Two cells that share a row, column or box and a digit; empty if no two do."""
     for unit in units(box):
-        for place, cell in enumerate(unit):
-            before = unit[:place][grid[unit[:place]] == grid[cell]]
-            if grid[cell] and len(before):
-                places = [f"row {at // n + 1}, column {at % n + 1}" for at in (before[0], cell)]
-                return f"{grid[cell]} in " + " and in ".join(places)
-    return None
+        first: dict[int, int] = {}
+        for cell, digit in zip(unit.tolist(), grid[unit].tolist(), strict=True):
+            if digit and digit in first:
+                return [first[digit], cell]
+            first[digit] = cell
+    return []
+
+
+def describe_clash(grid: Any, box: Box = USUAL) -> str | None:
+    """Two cells that clash, with rows and columns counted from 1, or None if none do."""
+    grid, n = as_grids(grid, box)[0], size_of(box)
+    pair = clashing_pair(grid, box)
+    places = [f"row {cell // n + 1}, column {cell % n + 1}" for cell in pair]
+    return f"{grid[pair[0]]} in {places[0]} and in {places[1]}" if pair else None
 
 
 def is_solved(grids: Any, box: Box = USUAL) -> np.ndarray:

@@ -1,20 +1,20 @@
 """The networks for Sudoku: on the graph of cells, as in the paper, and on the graph of open candidates."""
 
+from abc import abstractmethod
 from functools import cache
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.graphs import NeighbourTable
+from rrn.inference.attempts import RecurrentNetwork
 from rrn.inference.candidates import CandidateNetwork, GroupTable, known_logits, make_network
 from rrn.network import RRN
 from rrn.nn.updates import State
-from rrn.tasks.sudoku.baselines.presets import WholeGraphPreset
+from rrn.tasks.sudoku.baselines.presets import ConvolutionalPreset, LearnedMessagesPreset, WholeGraphPreset
 from rrn.tasks.sudoku.declared import sudoku
-from rrn.tasks.sudoku.grid import USUAL, Box, box_of, neighbours, size_of
-from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.tasks.sudoku.grid import Box, box_of, candidates_of, neighbours, size_of
 from rrn.tasks.sudoku.settings import CandidatesPreset, PaperPreset, SudokuPreset
 from rrn.training.experiment import Batch
 from rrn.training.tying import Axis, Ties, ties_of
@@ -26,15 +26,38 @@ GROUP_TYPES = 6
 ROWS_AND_COLUMNS = ((1, 2), (4, 5))
 
 
+class PuzzleNetwork(RecurrentNetwork):
+    """The interface of every network for Sudoku: the paper's, ours and the baselines.
+
+    Called with a batch of puzzles ("puzzle": (n, 81) digits, 0 for empty), it returns logits of the digits of every
+    cell after every step, (steps, n · 81, classes), and the state after the last step.
+    """
+
+    validation_steps: int | None = None
+    """Steps of validation, if they differ from those of training."""
+    detects_contradictions = False
+    """Whether the logits of a cell also predict that no digit fits, which best-first search needs."""
+
+    @abstractmethod
+    def forward(self, batch: Batch, *, steps: int, state: State | None = None) -> tuple[Tensor, State]: ...
+
+
 def build(preset: SudokuPreset) -> PuzzleNetwork:
-    from rrn.tasks.sudoku.baselines.building import build_baseline
+    from rrn.tasks.sudoku.baselines.convolutional import ConvolutionalSudoku
+    from rrn.tasks.sudoku.baselines.learned_messages import LearnedMessages
 
     match preset:
         case CandidatesPreset():
             return CandidateSudoku(preset)
         case PaperPreset():
             return CellSudoku(preset)
-    return build_baseline(preset)
+        case WholeGraphPreset():  # the relational network that sums all messages
+            return CellSudoku(preset, outputs=810, update="none", readout="graph", readout_layers=preset.layers)
+        case LearnedMessagesPreset():
+            return LearnedMessages(preset.hidden)
+        case ConvolutionalPreset():
+            return ConvolutionalSudoku(preset.hidden, preset.tied_digit_units)
+    raise AssertionError(preset)
 
 
 @cache
@@ -116,20 +139,6 @@ class CellSudoku(PuzzleNetwork):
                 tied.draw(gates=len(tied.parameter) // self.rrn.hidden or 1)
 
 
-def candidates_of(puzzles: Tensor, box: Box = USUAL) -> tuple[Tensor, Tensor]:
-    """The given and the open candidates of puzzles (n, cells): two of (n, cells · digits), bool.
-
-    All others are ruled out: by the digit given in the same cell, or by a given in the same row, column or box.
-    """
-    (high, wide), n, count = box, box[0] * box[1], puzzles.shape[0]
-    given = F.one_hot(puzzles, n + 1)[..., 1:].bool().view(count, n, n, n)
-    boxes = given.view(count, n // high, high, n // wide, wide, n)
-    in_box = boxes.any(4, keepdim=True).any(2, keepdim=True).expand_as(boxes).reshape_as(given)
-    seen = given.any(2, keepdim=True) | given.any(1, keepdim=True) | in_box
-    open_ = (puzzles == 0).view(count, n, n, 1) & ~seen
-    return given.flatten(1), open_.flatten(1)
-
-
 class CandidateSudoku(CandidateNetwork, PuzzleNetwork):
     """A recurrent relational network whose nodes are the open candidates.
 
@@ -141,7 +150,7 @@ class CandidateSudoku(CandidateNetwork, PuzzleNetwork):
 
     def __init__(self, preset: CandidatesPreset) -> None:
         rrn = make_network(GROUP_TYPES, preset.hidden, preset.message_width, preset.layer_width)
-        super().__init__(rrn, GROUP_TYPES)
+        super().__init__(rrn)
         self.detects_contradictions = preset.contradiction_share > 0
         self.exchangeable = ROWS_AND_COLUMNS if preset.tie_rows_and_columns else ()
 

@@ -17,9 +17,8 @@ from rrn.tasks.parallel import in_threads
 from rrn.tasks.sudoku.declared import sudoku
 from rrn.tasks.sudoku.exact import count_solutions
 from rrn.tasks.sudoku.files import parse_puzzle
-from rrn.tasks.sudoku.grid import USUAL, Box, as_puzzles
-from rrn.tasks.sudoku.model import CandidateSudoku, candidates_of, group_table
-from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.tasks.sudoku.grid import USUAL, Box, as_puzzles, candidates_of
+from rrn.tasks.sudoku.model import CandidateSudoku, PuzzleNetwork
 
 ATTEMPTS = 9
 SLOTS = 32
@@ -75,8 +74,9 @@ def solve(
         first attempt, and ``fallback`` (n,), whether the stronger network ran.
     """
     first = as_puzzle_network(load(weights) if network is None else network)
-    stages = Stages(puzzles, first, fallback if attempts > 1 else None, box=box, search=search, guesses=exact_guesses)
-    done = itertools.count(len(stages.grids) - len(stages.rows) + 1)
+    grids = _as_puzzles(puzzles, box)
+    stages = Stages(grids, first, fallback if attempts > 1 else None, box=box, search=search, guesses=exact_guesses)
+    done = itertools.count(len(grids) - len(stages.rows) + 1)
 
     def run(by: PuzzleNetwork, max_steps: int, attempts: int, seed: int) -> None:
         parts = [stages.rows[low : low + PART] for low in range(0, len(stages.rows), PART)]
@@ -90,7 +90,7 @@ def solve(
                     noise=noise,
                     slots=max(1, SLOTS * 9**3 // (box[0] * box[1]) ** 3),
                     generator=torch.Generator().manual_seed(seed * 1_000_003 + number),
-                    progress=lambda _: progress(next(done), len(stages.grids)) if by is first else None,
+                    progress=lambda _: progress(next(done), len(grids)) if by is first else None,
                     record=digit_probabilities if record else None,
                 )
 
@@ -108,11 +108,12 @@ def solve(
 
 class Stages:
     """Puzzles that one network tries and, if there is a ``fallback``, a second one after it. Iterate over the networks;
-    after each, `add` what it found for the puzzles in ``rows``. Arguments as of `solve`."""
+    after each, `add` what it found for the puzzles in ``rows``. ``grids`` are (n, cells), without clashes; the other
+    arguments are those of `solve`."""
 
     def __init__(
         self,
-        puzzles: Any,
+        grids: np.ndarray,
         network: nn.Module,
         fallback: Callable[[], nn.Module] | None = None,
         *,
@@ -120,15 +121,15 @@ class Stages:
         search: bool = True,
         guesses: int = EXACT_GUESSES,
     ) -> None:
-        self.grids, self.box, self.search, self.guesses = _as_puzzles(puzzles, box), box, search, guesses
+        self.grids, self.box, self.search, self.guesses = grids, box, search, guesses
         self.network, self.fallback = as_puzzle_network(network), fallback
         if box != USUAL and not isinstance(self.network, CandidateSudoku):
             raise InputError("box: only networks on candidates, such as 'sudoku', solve other sizes than 9 × 9")
-        full, count = (self.grids > 0).all(1), len(self.grids)
-        self.rows = np.flatnonzero(~full)
+        count = len(grids)
+        self.rows = np.flatnonzero((grids == 0).any(1))
         """The puzzles that are not solved."""
         self.status, self.message = [Status.ALREADY_SOLVED] * count, ["the grid is full and breaks no rule"] * count
-        self.answers, self.first_answers = self.grids.copy(), self.grids.copy()
+        self.answers, self.first_answers = grids.copy(), grids.copy()
         self.records: list[np.ndarray | None] = [None] * count
         self.steps, self.attempts = np.zeros((2, count), np.int64)
         self.confidence, self.handed_over, self.second = np.ones(count), np.zeros(count, bool), False
@@ -143,18 +144,19 @@ class Stages:
     def problems(self, network: PuzzleNetwork, rows: np.ndarray) -> CandidateBatch:
         """Some of the puzzles as problems of a network."""
         chosen = self.grids[rows]
-        batch, kwargs = {"puzzle": torch.from_numpy(chosen).long()}, dict[str, Any]()
+        batch = {"puzzle": torch.from_numpy(chosen).long()}
         given, open_ = candidates_of(batch["puzzle"], self.box)
         if isinstance(network, CandidateSudoku):
-            batch["open"], kwargs["groups"] = open_, group_table(self.box, next(network.parameters()).device)
+            batch["open"] = open_
         return CandidateBatch(
             network,
             batch,
             sudoku(self.box).layout,
             given,
             search=self.search and network.detects_contradictions,
-            diagnose=lambda row: _diagnose(chosen[row], self.box, self.guesses),
-            **kwargs,
+            diagnose=lambda row: diagnosis(
+                "the puzzle", int(count_solutions(chosen[row], box=self.box, most_tries=self.guesses)[0])
+            ),
         )
 
     def add(self, found: Result) -> None:
@@ -207,10 +209,6 @@ def answers_by_step(network: nn.Module, puzzles: np.ndarray, steps: int) -> np.n
         outputs, _ = network({"puzzle": torch.from_numpy(puzzles).long().to(network.device)}, steps=steps)
         logits = outputs.view(steps, len(puzzles), 81, -1)[..., network.first_class :]
         return logits.argmax(-1).cpu().numpy().astype(np.uint8) + 1
-
-
-def _diagnose(puzzle: np.ndarray, box: Box, guesses: int) -> tuple[Status, str]:
-    return diagnosis("the puzzle", int(count_solutions(puzzle, box=box, most_tries=guesses)[0]))
 
 
 def _digits(logits: list[Tensor], cells: int) -> np.ndarray:

@@ -72,13 +72,24 @@ PAPER = replace(
             "validate_every": 500,
         },
         {
+            "layers": 1,
             "extra_givens_start": 30,
             "easy_share": 0.3,
-            "stay": 0.85,
-            "slot_steps": (32, 64),
-            "lr": 4e-4,
-            "minutes": 6,
+            "stay": 0.88,
+            "segment": 16,
+            "slot_steps": (64, 512),
+            "pool_share": 0.6,
+            "batch_size": 32,
+            "lr": 8e-4,
+            "minutes": 24,
+            "validate_every": 500,
         },
+        {
+            "extra_givens_start": 30,
+            "few_givens_pool": 0,
+            "updates": 1,
+            "validate_every": 1,
+        },  # grown, not trained further
     ),
 )
 

@@ -49,7 +49,7 @@ class Digits:
         """An image of its digit for every given, zeros for empty cells: (n, 81) → uint8 (n, 81, 28, 28)."""
         cells = np.zeros((*puzzles.shape, SIZE, SIZE), np.uint8)
         given = puzzles > 0
-        of_digit = self._by_digit()
+        of_digit = [np.flatnonzero(self.labels == digit) for digit in range(1, 10)]
         wanted = puzzles[given]
         counts = np.array([len(rows) for rows in of_digit])[wanted - 1]
         picked = rng.integers(1 << 30, size=len(wanted)) % counts
@@ -57,9 +57,6 @@ class Digits:
         images = self.images[rows]
         cells[given] = distorted(images, rng) if distort else images
         return cells
-
-    def _by_digit(self) -> list[np.ndarray]:
-        return [np.flatnonzero(self.labels == digit) for digit in range(1, 10)]
 
 
 def read_digits(path: str | Path | None) -> Digits:

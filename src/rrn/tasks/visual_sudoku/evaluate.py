@@ -22,6 +22,7 @@ from rrn.tasks.visual_sudoku.data import Digits, read_digits
 from rrn.tasks.visual_sudoku.model import VisualSudoku
 from rrn.tasks.visual_sudoku.predict import PUZZLES, digit_accuracy, last_answers
 from rrn.tasks.visual_sudoku.presets import VisualSudokuPreset
+from rrn.viewing.plots import add_legend, save, subplots
 
 MINIMAL, EXTRA = 24, (0, 8, 12, 17)
 """Givens of the minimal puzzles, and how many are added."""
@@ -115,3 +116,13 @@ def tables(result: dict[str, Any]) -> list[Any]:
         table.add_row(givens, f"{count:,}", *(f"{result[name][givens]:.1%}" for name in columns.values()))
     about = f"{result['digit_accuracy']:.2%} of {result['n_digits']:,} images of {result['digits']} are read right"
     return [table, f"\n{about}; right at step {result['steps']}"]
+
+
+def draw_result(result: dict[str, Any], path: Path) -> None:
+    figure, axes = subplots(figsize=(6, 4))
+    for name, label in (("accuracy_by_givens", "from images"), ("accuracy_by_givens_from_symbols", "from symbols")):
+        axes.plot([int(givens) for givens in result[name]], list(result[name].values()), marker="o", label=label)
+    add_legend(axes)
+    axes.set(xlabel="givens", ylabel="puzzles solved", ylim=(0, 1.02))
+    axes.set_title(f"{result['preset']}: {result['n']:,} puzzles, {result['digits']}", fontsize=10)
+    save(figure, path)

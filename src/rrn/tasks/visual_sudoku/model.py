@@ -1,6 +1,7 @@
 """An image encoder in front of the paper's network for Sudoku."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from rrn.inference.attempts import RecurrentNetwork
@@ -9,6 +10,9 @@ from rrn.tasks.sudoku.model import CellSudoku
 from rrn.tasks.visual_sudoku.presets import VisualSudokuPreset
 from rrn.training.experiment import Batch
 from rrn.training.tying import Ties
+
+SHIFTS = (1, 1), (0, 1), (2, 1), (1, 0), (1, 2)
+"""The first row and column of each reading of an image that is framed by one pixel."""
 
 
 def image_encoder(filters: int, dropout: float, classes: int = 9) -> nn.Sequential:
@@ -52,12 +56,22 @@ class VisualSudoku(RecurrentNetwork):
         digits = torch.zeros(*given.shape, 10, device=cells.device)
         digits[..., 0] = (~given).float()
         if given.any():
-            digits[given] = nn.functional.pad(self.encode(cells[given]).softmax(-1), (1, 0))
+            training = self.encoder.training
+            self.encoder.train(training and not self.own_answers)  # its own answers are better without dropout
+            digits[given] = F.pad(self.encode(cells[given]).softmax(-1), (1, 0))
+            self.encoder.train(training)
         return digits
 
     def encode(self, images: Tensor) -> Tensor:
-        """Logits of the nine digits: uint8 (n, 28, 28) → (n, 9)."""
-        return self.encoder(images[:, None].float() / 255)
+        """Logits of the nine digits: uint8 (n, 28, 28) → (n, 9). Outside of training, the mean over five readings: of
+        the image, and of the image shifted by one pixel to each side."""
+        pixels = images[:, None].float() / 255
+        if self.training:
+            return self.encoder(pixels)
+        high, wide = images.shape[1:]
+        framed = F.pad(pixels, (1, 1, 1, 1))
+        shifted = [framed[:, :, top : top + high, left : left + wide] for top, left in SHIFTS]
+        return torch.stack([self.encoder(part) for part in shifted]).mean(0)
 
     def rows(self, batch: Batch) -> Tensor:
         return torch.full((len(batch["cells"]),), 81, device=batch["cells"].device)

@@ -59,7 +59,7 @@ _OWN_ANSWERS: dict[str, Any] = {
     "extra_givens_start": 12,
     "extra_givens_decrement": 0.0,
     "easy_share": 0.0,
-    "minutes": 35,
+    "minutes": 45,
 }
 _BOTH: dict[str, Any] = {"extra_givens_start": 12, "stay": 0.6, "lr": 5e-5, "minutes": 5, "validate_every": 60}
 _SETTINGS: dict[str, Any] = {

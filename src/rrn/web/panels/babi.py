@@ -15,7 +15,7 @@ from rrn.tasks.babi.generator import generate_stories
 from rrn.tasks.babi.predict import normalise, predict
 from rrn.tasks.babi.stories import TASK_NAMES, TASKS
 from rrn.tasks.babi.unanswerable import varied_story
-from rrn.tasks.babi.vocabulary import GROUPS, NO_ANSWER, READ_AS, UNKNOWN_ID, split_sentences, written
+from rrn.tasks.babi.vocabulary import GROUPS, NO_ANSWER, READ_AS, UNKNOWN_ID, split_sentences
 from rrn.training.presets import Preset
 from rrn.web import limits
 from rrn.web.messages import MALFORMED, REFUSALS, Request, Step, Steps, step_predictions
@@ -72,7 +72,7 @@ class Words(BaseModel):
 def known_words() -> Words:
     """The vocabulary of the network."""
     return Words(
-        groups=[WordGroup(title=title, words=written(title)) for title in GROUPS], read_as=list(READ_AS.items())
+        groups=[WordGroup(title=title, words=words) for title, words in GROUPS.items()], read_as=list(READ_AS.items())
     )
 
 

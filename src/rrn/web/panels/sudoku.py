@@ -16,7 +16,6 @@ from rrn.tasks.sudoku.examples import EXAMPLES
 from rrn.tasks.sudoku.grid import (
     BOXES,
     CELLS,
-    breaks_a_rule,
     describe_clash,
     grid_to_line,
     grids_to_lines,
@@ -145,9 +144,8 @@ def _without_clashes(texts: list[str]) -> np.ndarray:
     for name, grid in zip(names, grids, strict=True):
         if len(grid) != len(grids[0]):
             raise InputError(f"{name} has {len(grid)} cells, the first one {len(grids[0])}; send one size per request.")
-    box = BOXES[len(grids[0])]
-    for row in np.flatnonzero(breaks_a_rule(np.stack(grids), box)):
-        raise InputError(f"{names[row]} contradicts itself: {describe_clash(grids[row], box)}.")
+        if clash := describe_clash(grid, BOXES[len(grid)]):
+            raise InputError(f"{name} contradicts itself: {clash}.")
     return np.stack(grids)
 
 
@@ -179,18 +177,19 @@ def _rows(found: Result, probabilities: bool) -> bytes:
         result = found[row]
         record = np.eye(size)[result.answers - 1][None] if result.record is None else result.record
         puzzle = result.details["puzzles"]
+        line, answer, *grids = grids_to_lines(np.stack([puzzle, result.answers, *(record.argmax(-1) + 1)]))
         rows.append(
             {
-                "puzzle": grid_to_line(puzzle),
+                "puzzle": line,
                 "solved": result.solved,
                 "status": result.status,
                 "message": result.message[0].upper() + result.message[1:] + "." if result.message else "",
-                "answer": grid_to_line(result.answers),
+                "answer": answer,
                 "steps": result.steps,
                 "attempts": result.attempts,
                 "fallback": result.details["fallback"],
                 "confidence": round(result.confidence, 4),
-                "grids": grids_to_lines(record.argmax(-1) + 1),
+                "grids": grids,
                 "decided": ((record.max(-1) >= DECIDED) | (puzzle > 0)).sum(1).tolist(),
                 "probabilities": np.round(record.astype(float), 3).tolist() if probabilities else None,
             }

@@ -16,7 +16,7 @@ from torch import Tensor
 from rrn._compat import compiled
 from rrn.nn.updates import State, normal_like
 from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU, FactorGraph, fill_most_probable, given_digits
-from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.tasks.sudoku.model import PuzzleNetwork
 from rrn.training.experiment import Batch
 
 NEVER = float("-inf")
@@ -209,7 +209,9 @@ class BeliefPropagation(PuzzleNetwork):
         if self.schedule == "parallel":
             incoming = known + self.graph.sum_at(messages, self.graph.elsewhere)
             return self._send(incoming.unflatten(1, (-1, self.graph.cells_per_unit)), messages, age)
-        orders = np.stack([self._order(t) for t in age[:, 0].tolist()])
+        orders = np.stack(
+            [np.random.default_rng([self.seed, t]).permutation(self.graph.units) for t in age[:, 0].tolist()]
+        )
         size = self.graph.cells_per_unit
         in_order = torch.from_numpy(orders.T[..., None] * size + np.arange(size))
         rows = torch.arange(len(messages), device=messages.device)[:, None]
@@ -218,9 +220,6 @@ class BeliefPropagation(PuzzleNetwork):
             incoming = known[rows, places] + messages[rows[..., None], self.graph.elsewhere[places]].sum(-2)
             messages[rows, places] = self._send(incoming[:, None], messages[rows, places], age)
         return messages[:, :-1]
-
-    def _order(self, age: int) -> np.ndarray:
-        return np.random.default_rng([self.seed, age]).permutation(self.graph.units)
 
     def _send(self, incoming: Tensor, earlier: Tensor, age: Tensor) -> Tensor:
         """The messages of units, shaped like the ``earlier`` ones, from incoming ones (n, units, cells, digits)."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rrn.nn.updates import State
 from rrn.tasks.sudoku.baselines.factor_graph import fill_most_probable, given_digits
-from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.tasks.sudoku.model import PuzzleNetwork
 from rrn.training.experiment import Batch
 from rrn.training.tying import Axis, Ties, draw_tied, ties_of
 

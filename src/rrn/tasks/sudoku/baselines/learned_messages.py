@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from rrn.nn.layers import MLP
 from rrn.nn.updates import State, normal_like
 from rrn.tasks.sudoku.baselines.factor_graph import SUDOKU, given_digits
-from rrn.tasks.sudoku.puzzle_network import PuzzleNetwork
+from rrn.tasks.sudoku.model import PuzzleNetwork
 from rrn.training.experiment import Batch
 
 CERTAIN = 30.0

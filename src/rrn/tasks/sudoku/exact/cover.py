@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from rrn.constraints.exact import dig, random_answer, search
-from rrn.inference.search import CandidateLayout
+from rrn.inference.rules import CandidateLayout
 from rrn.tasks.sudoku.grid import Box, candidate_groups, size_of
 
 

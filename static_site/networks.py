@@ -1,4 +1,4 @@
-"""ONNX exports of the networks, for the static site (`rrn.web.site`).
+"""ONNX exports of the networks, for the static site (`static_site.build`).
 
 The program for Sudoku runs one step (`step_program`). The others run all training steps. Inputs:
 

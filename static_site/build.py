@@ -21,16 +21,17 @@ import tyro
 from rrn.errors import InputError
 from rrn.io.export import write_onnx
 from rrn.io.files import replacing_folder
-from rrn.tasks.accuracy import ACCURACY
 from rrn.tasks.babi import vocabulary
+from rrn.tasks.evaluation import ACCURACY
 from rrn.tasks.pretty_clevr import data as clevr
 from rrn.tasks.pretty_clevr.figures import PALETTE, outline
 from rrn.tasks.pretty_clevr.predict import scene_of
 from rrn.tasks.weights import from_pretrained
-from rrn.web.networks import PROGRAMS
+from rrn.web.app import STATIC
 from rrn.web.panels import PANELS, ages, babi, panel_info, sudoku
+from static_site.networks import PROGRAMS
 
-HERE = Path(__file__).parent
+LOCAL = Path(__file__).parent / "local"
 RUNTIME = "onnxruntime-web"
 VERSION = "1.30.0"
 SHA512 = (
@@ -56,7 +57,9 @@ class Options:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = tyro.cli(Options, args=arguments, prog="python -m rrn.web.site", description="Build the static page.")
+    options = tyro.cli(
+        Options, args=arguments, prog="python -m static_site.build", description="Build the static page."
+    )
     try:
         build(options.out, options.downloads)
     except InputError as error:
@@ -76,9 +79,9 @@ def build(out: Path, downloads: Path) -> None:
 
 
 def _write(part: Path, runtime: Path) -> None:
-    shutil.copytree(HERE / "static", part, ignore=shutil.ignore_patterns(*SERVER_FILES), dirs_exist_ok=True)
-    shutil.copytree(HERE / "local", part / "local", ignore=shutil.ignore_patterns("backend.js"))
-    shutil.copy(HERE / "local" / "backend.js", part / "backend.js")
+    shutil.copytree(STATIC, part, ignore=shutil.ignore_patterns(*SERVER_FILES), dirs_exist_ok=True)
+    shutil.copytree(LOCAL, part / "local", ignore=shutil.ignore_patterns("backend.js"))
+    shutil.copy(LOCAL / "backend.js", part / "backend.js")
     _set_policy(part / "index.html")
     _unpack(runtime, part / "ort")
     (part / "networks").mkdir()

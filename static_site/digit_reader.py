@@ -1,13 +1,12 @@
-"""The weights of the digit reader as one file that the page loads. ``python -m rrn.web.reader`` writes it."""
-
-from pathlib import Path
+"""The weights of the digit reader as one file that the page loads. ``python -m static_site.digit_reader`` writes it."""
 
 import numpy as np
 from torch import nn
 
 from rrn.tasks.photo.predict import load_reader
+from rrn.web.app import STATIC
 
-FILE = Path(__file__).parent / "static" / "photo" / "reader.bin"
+FILE = STATIC / "photo" / "reader.bin"
 
 
 def numbers(network: nn.Module) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""The page as static files that run the networks in the browser: 'make site'. No part of the installed package."""
