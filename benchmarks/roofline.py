@@ -27,7 +27,7 @@ from rrn.nn.losses import every_step
 OUT = Path(__file__).parent.parent / "results" / "roofline.json"
 NODES, EDGES, REPEATS = 10_000, 80_000, 8
 PARTS = {
-    "matrix products": ("aten::mm", "aten::addmm", "aten::addmm_", "mkldnn::_linear_pointwise"),
+    "matrix products": ("aten::mm", "aten::addmm", "aten::addmm_"),
     "passes over the edges": ("_SummedLayer", "_SummedLayerBackward"),
     "passes over the gates": ("_Cell", "_CellBackward"),
     "copies": ("aten::copy_", "aten::cat"),

@@ -6,7 +6,6 @@ the docstring names, is lost. `tests/test_compat.py` hides each in turn.
 
 import ctypes
 import os
-import platform
 import sys
 import threading
 from collections.abc import Callable
@@ -152,8 +151,6 @@ class TorchAPI(NamedTuple):
     """``GOMP_parallel`` of the OpenMP library that torch computes with on Linux, or None."""
     after_backward: Callable[[Callable[[], None]], None] | None
     """Called during a backward pass: torch calls the argument at its end, or drops it if the pass fails. Or None."""
-    linear: Callable[..., Any] | None
-    """x Wᵀ + b by oneDNN, without a gradient. Or None."""
 
 
 @cache
@@ -168,8 +165,6 @@ def torch_api() -> TorchAPI:
     transforms_active = getattr(torch._C, "_are_functorch_transforms_active", _unknown)
     dispatch_modes = getattr(torch._C, "_len_torch_dispatch_stack", _unknown)
 
-    onednn = torch.backends.mkldnn.is_available() and platform.machine().lower() in ("x86_64", "amd64")
-
     def needs_plain() -> bool:
         forward_mode = getattr(torch.autograd.forward_ad, "_current_level", 0) >= 0
         return forward_mode or transforms_active() or dispatch_modes() > 0 or _any_global_hooks()
@@ -180,7 +175,6 @@ def torch_api() -> TorchAPI:
         getattr(torch, "_foreach_lerp_", _lerp_each),
         parallel,
         getattr(getattr(torch.autograd.Variable, "_execution_engine", None), "queue_callback", None),
-        getattr(torch.ops.mkldnn, "_linear_pointwise", None) if onednn else None,
     )
 
 

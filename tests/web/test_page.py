@@ -641,6 +641,17 @@ def test_every_element_has_an_accessible_name(visit: Any, weights: dict[str, Any
     assert page.locator(".verdict[role=status][aria-live=polite]").count() == len(weights)
 
 
+def test_a_panel_that_was_left_does_not_take_the_address_back(visit: Any) -> None:
+    page = visit().open()
+    page.evaluate("() => { location.hash = 'ages'; history.replaceState(null, '', '#sudoku'); }")
+    page.wait_for_selector("#panel-ages:visible .about")
+    page.evaluate("() => { location.hash = 'babi'; }")
+    page.wait_for_selector("#panel-babi:visible .about")
+    assert page.evaluate("() => location.hash").startswith("#babi")
+    page.evaluate("import('./share.js').then((share) => share.writeAddress('ages', { story: 'x' }))")
+    assert page.evaluate("() => location.hash").startswith("#babi")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast_is_sufficient_and_nothing_is_wider_than_a_phone(
     scheme: str, visit: Any, weights: dict[str, Any], easy: str

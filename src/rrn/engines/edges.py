@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from rrn._compat import COMPILED, compiled, torch_api
+from rrn._compat import COMPILED, compiled
 from rrn.engines import threads
 from rrn.engines.plain import SMALL, Engine, differentiable_gradients, is_unmodified
 from rrn.graphs import CompleteGraphs, EdgeList, Graph, Groups, NeighbourTable, PackedGraphs
@@ -27,10 +27,6 @@ from rrn.nn.updates import LSTMUpdate, State, Update, lstm
 if TYPE_CHECKING:
     from rrn.network import RRN, Prepared
 
-_TORCH = torch_api()
-ROWS = 512
-"""Rows of a matrix product from which oneDNN computes x Wᵀ: on an AMD EPYC it is 10 to 20 % faster than MKL, but not
-for the gradient of W. Each of its calls takes some microseconds more."""
 Array = np.ndarray
 Sums = Callable[[Tensor], Tensor]
 """[source, target] of f's first layer, (nodes, 2 · hidden) → Σ_i of its hidden layers, (nodes, hidden)."""
@@ -82,7 +78,7 @@ class MessageEngine(Engine):
         at_once = _can_read_at_once(readout, given.x)
         outputs: Any = []
         for _ in range(steps):
-            total = sums(linear(state.h, weight.T, bias))
+            total = sums(torch.addmm(bias, state.h, weight))
             if cell is None:
                 state = update(state, given.x, message.last_layer(total, graph))
             else:
@@ -278,7 +274,7 @@ class _Cell(torch.autograd.Function):
         bias: Tensor,
         one_thread: bool,
     ) -> tuple[Tensor, Tensor]:
-        gates = product(z, from_z)
+        gates = z @ from_z.T
         if hidden is not None:
             gates.addmm_(hidden, from_hidden.T)
         if gates.dtype == torch.float32:
@@ -322,10 +318,10 @@ class _Cell(torch.autograd.Function):
             work(0, *arrays)
         else:
             threads.run_by_rows(work, count, *arrays)
-        to_z, to_from_z = product(to_gate_sums, from_z.T), to_gate_sums.T @ z
+        to_z, to_from_z = to_gate_sums @ from_z, to_gate_sums.T @ z
         to_hidden = to_from_hidden = None
         if hidden is not None:
-            to_hidden, to_from_hidden = product(to_gate_sums, from_hidden.T), to_gate_sums.T @ hidden
+            to_hidden, to_from_hidden = to_gate_sums @ from_hidden, to_gate_sums.T @ hidden
         return to_z, to_hidden, to_cell, to_from_z, to_from_hidden, torch.from_numpy(to_bias.sum(0)).to(z), None
 
 
@@ -399,42 +395,3 @@ def _through_gates(bias: Array, gates: Array, cell: Array, hidden: Array, after:
         for k in range(width):
             squashed[n, k] = _tanh(after[n, k])
             hidden[n, k] = gates[n, third + k] * squashed[n, k]
-
-
-def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """x weightᵀ + bias; x (rows, inputs), weight (outputs, inputs)."""
-    return _Linear.apply(x, weight, bias) if _fits(x) else torch.addmm(bias, x, weight.T)
-
-
-def product(x: Tensor, weight: Tensor) -> Tensor:
-    """x weightᵀ, where no gradients are recorded."""
-    return _multiply(x, weight, None) if _fits(x) else x @ weight.T
-
-
-def _fits(x: Tensor) -> bool:
-    enabled = bool(torch.backends.mkldnn.enabled)
-    return x.dtype == torch.float32 and len(x) >= ROWS and _TORCH.linear is not None and enabled
-
-
-def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    assert _TORCH.linear is not None
-    return _TORCH.linear(x, weight, bias, "none", [], "")
-
-
-class _Linear(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        ctx.save_for_backward(x, weight, bias)
-        return _multiply(x, weight, bias)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            return tuple(differentiable_gradients(F.linear, ctx.saved_tensors, gradient=gradient))
-        x, weight, _ = ctx.saved_tensors
-        to_x, to_weight, to_bias = ctx.needs_input_grad
-        return (
-            product(gradient, weight.T) if to_x else None,
-            gradient.T @ x if to_weight else None,
-            gradient.sum(0) if to_bias else None,
-        )

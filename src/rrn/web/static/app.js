@@ -31,8 +31,9 @@ async function start() {
   main.replaceChildren();
   for (const info of panels) tablist.append(tab(info));
   tablist.addEventListener("keydown", moveAlong);
-  const route = () => {
-    const { task, input } = readAddress();
+  // The event has the address that was asked for; a panel may have written another one since.
+  const route = (event) => {
+    const { task, input } = readAddress(event?.newURL);
     const info = panels.find((panel) => panel.task === task) ?? panels[0];
     show(info, info.task === task ? input : new URLSearchParams());
   };
@@ -49,8 +50,8 @@ function tab(info) {
       id: `tab-${info.task}`,
       "aria-controls": `panel-${info.task}`,
       onclick: () => {
-        writeAddress(info.task, open.get(info.task)?.shared?.() ?? {});
         show(info, null);
+        writeAddress(info.task, open.get(info.task)?.shared?.() ?? {});
       },
     },
     info.title,

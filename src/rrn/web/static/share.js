@@ -2,12 +2,14 @@
 
 import { h } from "./dom.js";
 
-export function readAddress() {
-  const [task, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
+export function readAddress(url = location.href) {
+  const [task, query = ""] = new URL(url).hash.slice(1).split(/\?(.*)/s);
   return { task, input: new URLSearchParams(query) };
 }
 
+// A panel that was left while it was loading does not write its address.
 export function writeAddress(task, input = {}) {
+  if (document.getElementById(`panel-${task}`)?.hidden) return;
   const query = new URLSearchParams(input).toString();
   history.replaceState(null, "", `#${task}${query ? `?${query}` : ""}`);
 }
