@@ -23,6 +23,7 @@ from torch import Tensor
 from rrn.errors import InputError
 from rrn.io.datasets import SIDECAR
 from rrn.io.files import write_atomically, write_json
+from rrn.tasks.babi.fewer_hops import FEWER_HOPS_TASKS, with_fewer_hops
 from rrn.tasks.babi.generator import GENERATOR_VERSION, generate_stories
 from rrn.tasks.babi.reader import SPLITS
 from rrn.tasks.babi.stories import TASKS, Story, cut, story_text
@@ -267,8 +268,9 @@ class EndlessQuestions:
         unanswerable_share: float = 0.0,
         varied_share: float = 0.0,
         composed_share: float = 0.0,
+        fewer_hops_share: float = 0.0,
     ) -> None:
-        """The shares are those of `rrn.tasks.babi.unanswerable.extended_stories`."""
+        """The shares are those of `rrn.tasks.babi.unanswerable.extended_stories` and `with_fewer_hops`."""
         self.table = SentenceTable() if table is None else table
         self._stories = {
             task: extended_stories(task, seed, stream, unanswerable_share, varied_share, composed_share)
@@ -276,6 +278,9 @@ class EndlessQuestions:
             else generate_stories(task, seed, stream)
             for task in tasks
         }
+        if fewer_hops_share:
+            for task in self._stories.keys() & FEWER_HOPS_TASKS:
+                self._stories[task] = with_fewer_hops(self._stories[task], seed, stream, fewer_hops_share)
 
     def take(self, questions_per_task: int | Mapping[int, int]) -> EncodedQuestions:
         """The next questions, sorted by task; a number for all tasks or one for each."""

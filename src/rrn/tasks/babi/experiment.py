@@ -61,7 +61,7 @@ class BabiExperiment(Experiment[BabiPreset]):
         return build(self.preset)
 
     def _questions(self, preset: BabiPreset, stream: int) -> EndlessQuestions:
-        shares = preset.unanswerable_share, preset.varied_share, preset.composed_share
+        shares = preset.unanswerable_share, preset.varied_share, preset.composed_share, preset.fewer_hops_share
         return EndlessQuestions(preset.seed, preset.tasks, self.table, stream, *shares)
 
     def sample(self, rng: np.random.Generator) -> Batch:

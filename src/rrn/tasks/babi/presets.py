@@ -43,6 +43,9 @@ class BabiPreset(Preset):
     """Share of the generated questions of tasks 1–3 and 5–8 about short stories with any people in any places."""
     composed_share: Annotated[Share, Needs("data", False)] = 0.0
     """Share of the generated questions of tasks 1–3 and 5–8 about short stories that mix sentences of several tasks."""
+    fewer_hops_share: Annotated[Share, Needs("data", False)] = 0.0
+    """Share of the generated questions of tasks 16, 17 and 18 that need fewer facts than the task's own, as a
+    curriculum."""
 
 
 @dataclass(frozen=True, kw_only=True)
