@@ -8,9 +8,9 @@ torch's cache of compiled programs is empty at the start. For the first program 
 torch tests the instructions of the machine and precompiles its headers: its seconds are apart from those of a step.
 
 ``met`` has the limits: a step compiles in 15 s, no recompilation over ten sizes and three numbers of steps, and outputs
-and gradients of all these runs equal the plain ones to 1e-5, absolutely, in 32 bits and in 64. A limit that is not met is an
-error, after the entry is written. Beside it, for information: differences relative to the largest number, and of 32 bits
-from 64, which are as large for plain steps.
+and gradients of all these runs equal the plain ones to 1e-5, absolutely, in 32 bits and in 64. A limit that is not met
+is an error, after the entry is written. Beside it, for information: differences relative to the largest number, and of
+32 bits from 64, which are as large for plain steps.
 """
 
 import copy

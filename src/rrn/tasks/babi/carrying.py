@@ -87,6 +87,8 @@ class CarryingWorld:
                 verbs, rest = MOVE_VERBS, PLACES[target]
             elif kind == GET:
                 here = self.place[actor]
+                if here not in self.thing_place:
+                    continue
                 things = [t for t in (0, 1, 2) if holder[t] == NO_PERSON and self.thing_place[t] == here]
                 if not things:
                     continue
@@ -98,9 +100,9 @@ class CarryingWorld:
                 there = setting.there_after_get == 1 or random() < setting.there_after_get
                 verbs, rest = GET_VERBS, f"{THINGS[target]} there" if there else THINGS[target]
             elif kind == DROP:
-                things = [t for t in (0, 1, 2) if holder[t] == actor]
-                if not things:
+                if actor not in holder:
                     continue
+                things = [t for t in (0, 1, 2) if holder[t] == actor]
                 target = things[0] if len(things) == 1 else pick(random, things)
                 holder[target] = NO_PERSON
                 self.thing_place[target] = self.place[actor]
