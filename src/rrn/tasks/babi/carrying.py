@@ -68,7 +68,7 @@ class CarryingWorld:
         """Perform one random action and state it as a fact."""
         random = self.random
         setting = self.setting
-        holder = self.holder
+        holder, places = self.holder, self.place
         index = len(self.facts)
         verbs: tuple[str, ...]
         while True:
@@ -77,16 +77,17 @@ class CarryingWorld:
             recipient = NO_PERSON
             if kind == MOVE:
                 target = int(random() * 6)
-                if target == self.place[actor]:
+                if target == places[actor]:
                     continue
-                self.place[actor] = target
+                places[actor] = target
                 self.last_move[actor] = index
-                for thing in (0, 1, 2):
-                    if holder[thing] == actor:
-                        self.carried_moves[thing].append(index)
+                if actor in holder:
+                    for thing in (0, 1, 2):
+                        if holder[thing] == actor:
+                            self.carried_moves[thing].append(index)
                 verbs, rest = MOVE_VERBS, PLACES[target]
             elif kind == GET:
-                here = self.place[actor]
+                here = places[actor]
                 if here not in self.thing_place:
                     continue
                 things = [t for t in (0, 1, 2) if holder[t] == NO_PERSON and self.thing_place[t] == here]
@@ -105,7 +106,7 @@ class CarryingWorld:
                 things = [t for t in (0, 1, 2) if holder[t] == actor]
                 target = things[0] if len(things) == 1 else pick(random, things)
                 holder[target] = NO_PERSON
-                self.thing_place[target] = self.place[actor]
+                self.thing_place[target] = places[actor]
                 self.move_before_drop[target] = self.last_move[actor]
                 self.last_handling[target] = index
                 self.handlings[actor][target].append(index)

@@ -40,6 +40,17 @@ SHORTENED = (2, 16, 18, 19)
 """Tasks whose supporting facts alone imply the answer, among other facts, so that `shorten` may drop these."""
 
 
+class _Indices(dict[str, int]):
+    """The index of each sentence. A new sentence gets the index of its words, which is new if they are."""
+
+    def __init__(self, of_words: dict[tuple[int, ...], int]) -> None:
+        self._of_words = of_words
+
+    def __missing__(self, sentence: str) -> int:
+        self[sentence] = index = self._of_words.setdefault(tuple(word_ids(sentence)), len(self._of_words))
+        return index
+
+
 class SentenceTable:
     """Distinct sentences with indices from 1 in order of insertion. Index 0 is the empty sentence, used as padding.
 
@@ -47,21 +58,14 @@ class SentenceTable:
     """
 
     def __init__(self) -> None:
-        self._index_of_text: dict[str, int] = {}
         self._index_of_words: dict[tuple[int, ...], int] = {(): NO_SENTENCE}
+        self.index: Callable[[str], int] = _Indices(self._index_of_words).__getitem__
+        """The index of a sentence. New sentences are added."""
         self._words = torch.empty(0, MIN_WIDTH, dtype=torch.int64)
 
     def __len__(self) -> int:
         """The number of sentences, including the empty one."""
         return len(self._index_of_words)
-
-    def index(self, sentence: str) -> int:
-        """The index of the sentence. New sentences are added."""
-        index = self._index_of_text.get(sentence)
-        if index is None:
-            index = self._index_of_words.setdefault(tuple(word_ids(sentence)), len(self._index_of_words))
-            self._index_of_text[sentence] = index
-        return index
 
     @property
     def words(self) -> Tensor:
@@ -228,7 +232,8 @@ def encode(stories: Iterable[Story] | Mapping[int, Iterable[Story]], table: Sent
         stories = chain.from_iterable(stories.values())
     story_facts: list[int] = []
     support_facts: list[int] = []
-    rows: list[tuple[int, ...]] = []
+    rows: list[int] = []
+    """Seven numbers for each question."""
     answer_ids: dict[str, int] = {}
     for story in stories:
         start = len(story_facts)
@@ -238,8 +243,7 @@ def encode(stories: Iterable[Story] | Mapping[int, Iterable[Story]], table: Sent
                 answer_ids[answer] = answer_id(answer)
             first = len(support_facts)
             support_facts += [start + fact for fact in support]
-            row = (start, start + facts, table.index(text), answer_ids[answer], story.task, first, len(support_facts))
-            rows.append(row)
+            rows += (start, start + facts, table.index(text), answer_ids[answer], story.task, first, len(support_facts))
     columns = np.array(rows, dtype=np.int64).reshape(-1, 7).T
     starts, ends, questions, answers, tasks, support_starts, support_ends = map(np.ascontiguousarray, columns)
     return EncodedQuestions(

@@ -67,8 +67,9 @@ class MovingWorld:
         """Add facts, each of which mentions these people."""
         index = len(self.facts)
         self.facts += sentences
+        support = (index,) if len(sentences) == 1 else (index, index + 1)
         for actor in people:
-            self.support[actor] = (index,) if len(sentences) == 1 else (index, index + 1)
+            self.support[actor] = support
         self.mentioned += people * len(sentences)
 
 
