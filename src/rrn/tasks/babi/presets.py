@@ -234,17 +234,7 @@ PRESETS = (
                 "shortened_share": 0.3,
                 "fewer_hops_share": 0.3,
             },
-            {
-                "layers": 1,
-                "updates": 8_000,
-                "lr": 2e-4,
-                "schedule": "cosine",
-                "curriculum_by_length": False,
-                "burn_in": 21,
-                "burn_in_share": 0.25,
-                "validate_every": 1_000,
-            },
-            {"updates": 1, "curriculum_by_length": False, "validate_every": 1},  # grown, not trained further
+            {"updates": 1, "lr": 1e-6, "curriculum_by_length": False, "validate_every": 1},  # grown, not trained further
         ),
     ),
     replace(
