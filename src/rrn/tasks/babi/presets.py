@@ -114,6 +114,9 @@ class EntNetPreset(BabiPreset):
 KINDS = (RolesPreset, PaperPreset, LSTMPreset, MemN2NPreset, EntNetPreset)
 """The settings class of each network."""
 
+_GROWN: dict[str, Any] = {"updates": 1, "lr": 1e-6, "curriculum_by_length": False, "validate_every": 1}
+"""A last stage that adds layers which change nothing, and is not trained further."""
+
 _PAPER = PaperPreset(
     name="babi-paper",
     about="bAbI as in the paper's appendix: LSTMs of 32 units, MLPs of 3 layers of 128, the question on every edge. "
@@ -124,14 +127,19 @@ _PAPER = PaperPreset(
     sampling_by_error=0.5,
     curriculum_by_length=True,
     steps=3,
-    updates=1_000_000,
-    minutes=12,
     beta2=0.98,
     ema=0.998,
-    validate_every=500,
+    validate_every=2_500,
     stages=(
-        {"layers": 1},
-        {"updates": 200, "minutes": 20, "lr": 3e-4, "curriculum_by_length": False, "validate_every": 200, "seed": 0},
+        {"layers": 1, "updates": 22_500, "schedule": "constant"},
+        {
+            "layers": 1,
+            "updates": 45_000,
+            "curriculum_by_length": False,
+            "shortened_share": 0.3,
+            "fewer_hops_share": 0.3,
+        },
+        _GROWN,
     ),
 )
 
@@ -212,9 +220,7 @@ PRESETS = (
         name="babi-paper-linear",
         about="Ablation of babi-paper: fact, question and position encoded by one linear layer.",
         encoding="linear",
-        minutes=None,
         schedule="constant",
-        validate_every=2_500,
         stages=(
             {"layers": 1, "updates": 22_500},
             {"layers": 1, "updates": 47_500, "lr": 3e-4, "curriculum_by_length": False},
@@ -234,7 +240,7 @@ PRESETS = (
                 "shortened_share": 0.3,
                 "fewer_hops_share": 0.3,
             },
-            {"updates": 1, "lr": 1e-6, "curriculum_by_length": False, "validate_every": 1},  # grown, not trained further
+            _GROWN,
         ),
     ),
     replace(
