@@ -48,4 +48,4 @@ def test_a_network_that_never_saw_longer_runs_is_warned_of() -> None:
     preset, _ = read_config("pretty-clevr")
     assert not loses_answers(preset, "runs/pretty-clevr/best", [])
     assert loses_answers(type(preset)(name="mine", about="", steps=8), "runs/mine/best", [])
-    assert loses_answers(preset, "pretty-clevr-paper", ["pretty-clevr-paper"])
+    assert loses_answers(preset, "pretty-clevr-pixels", ["pretty-clevr-pixels"])

@@ -28,13 +28,11 @@ results/."""
 
 LOSE_ANSWERS = frozenset(
     {
-        "ages",
         "ages-paper",
         "babi-memn2n",
         "babi-paper",
         "babi-paper-apart",
         "babi-paper-no-dropout",
-        "pretty-clevr-paper",
         "pretty-clevr-pixels",
     }
 )

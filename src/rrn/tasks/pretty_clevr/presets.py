@@ -142,7 +142,7 @@ PRESETS = (
             {"minutes": 30, "distance_scale": 64, "burn_in": 0, **_LARGE},
             {"minutes": 45, "distance_scale": 128, "burn_in": 0, **_LARGE},
             {"minutes": 45, "burn_in": 0, **_LARGE},
-            {"minutes": 10, "lr": 3e-4, **_LARGE},
+            {"minutes": 25, "lr": 3e-4, **_LARGE},
         ),
     ),
     replace(
