@@ -1,15 +1,15 @@
 """How many puzzles are solved from images, by givens, and how many digits are read right.
 
-A puzzle is solved if all empty cells are right *at* the last step. ``accuracy_whole_grid_by_givens`` also counts the
-digits that the network answers in the given cells. No label of an image is used but to count.
+A puzzle is solved if all empty cells are right *at* the last step of one attempt, or of up to --attempts.
+``accuracy_whole_grid_by_givens`` also counts the digits that the network answers in the given cells. No label of an
+image is used but to count.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-import torch
 from rich.table import Table
 from torch import nn
 
@@ -20,8 +20,9 @@ from rrn.tasks.sudoku.exact import generate
 from rrn.tasks.sudoku.predict import answers_by_step
 from rrn.tasks.visual_sudoku.data import Digits, read_digits
 from rrn.tasks.visual_sudoku.model import VisualSudoku
-from rrn.tasks.visual_sudoku.predict import PUZZLES, digit_accuracy, last_answers
+from rrn.tasks.visual_sudoku.predict import PUZZLES, digit_accuracy, last_answers, read_cells, reconsider
 from rrn.tasks.visual_sudoku.presets import VisualSudokuPreset
+from rrn.training.presets import Range
 from rrn.viewing.plots import add_legend, save, subplots
 
 MINIMAL, EXTRA = 24, (0, 8, 12, 17)
@@ -37,6 +38,9 @@ class Options(EvaluateOptions):
     part: Literal["auto", "valid", "test", "all"] = "auto"
     """Which of its images: auto takes the test part of the file that the weights were trained on, and all images of
     any other file."""
+    attempts: Annotated[int, Range(least=1, most=1000)] = 8
+    """Attempts per puzzle. Those after the first solve less likely readings of the digits, where these may contradict
+    each other. The likeliest grid that breaks no rule counts."""
 
 
 def make_puzzles(count: int, extra: int) -> tuple[np.ndarray, np.ndarray]:
@@ -75,9 +79,12 @@ def evaluate(network: nn.Module, preset: VisualSudokuPreset, options: Options, p
         answers = last_answers(network, cells, steps)
         parts = [slice(low, low + PUZZLES) for low in range(0, count, PUZZLES)]
         symbols = np.concatenate([answers_by_step(network.reasoner, puzzles[part], steps)[-1] for part in parts])
-        read = read_cells(network, cells)
+        probabilities = read_cells(network, cells)
+        read = probabilities.argmax(-1)
+        reconsidered = reconsider(network, probabilities, answers, steps, options.attempts)
         figures = {
             "accuracy_by_givens": ((answers == solutions) | given).all(1),
+            "accuracy_attempts_by_givens": ((reconsidered == solutions) | given).all(1),
             "accuracy_whole_grid_by_givens": (answers == solutions).all(1),
             "accuracy_by_givens_from_symbols": ((symbols == solutions) | given).all(1),
             "digits_all_read_by_givens": (read == puzzles).all(1),
@@ -94,20 +101,15 @@ def evaluate(network: nn.Module, preset: VisualSudokuPreset, options: Options, p
         "n_digits": len(images.images),
         "digits": images.name,
         "steps": steps,
+        "attempts": options.attempts,
         "puzzles": f"generated minimal puzzles with {MINIMAL} givens, and some more, seed {SEED}",
     }
 
 
-def read_cells(network: VisualSudoku, cells: np.ndarray) -> np.ndarray:
-    """The likeliest digit of every cell by the image encoder alone, 0 for empty: (n, 81)."""
-    with torch.inference_mode():
-        parts = torch.from_numpy(cells).to(network.device).split(PUZZLES)
-        return torch.cat([network.read(part).argmax(-1) for part in parts]).cpu().numpy()
-
-
 def tables(result: dict[str, Any]) -> list[Any]:
     columns = {
-        "solved from images": "accuracy_by_givens",
+        "solved from images, one attempt": "accuracy_by_givens",
+        f"{result['attempts']} attempts": "accuracy_attempts_by_givens",
         "from symbols": "accuracy_by_givens_from_symbols",
         "digits all read right": "digits_all_read_by_givens",
     }
@@ -120,7 +122,9 @@ def tables(result: dict[str, Any]) -> list[Any]:
 
 def draw_result(result: dict[str, Any], path: Path) -> None:
     figure, axes = subplots(figsize=(6, 4))
-    for name, label in (("accuracy_by_givens", "from images"), ("accuracy_by_givens_from_symbols", "from symbols")):
+    of = {"accuracy_by_givens": "from images, one attempt", "accuracy_by_givens_from_symbols": "from symbols"}
+    of["accuracy_attempts_by_givens"] = f"from images, up to {result['attempts']} attempts"
+    for name, label in of.items():
         axes.plot([int(givens) for givens in result[name]], list(result[name].values()), marker="o", label=label)
     add_legend(axes)
     axes.set(xlabel="givens", ylabel="puzzles solved", ylim=(0, 1.02))
