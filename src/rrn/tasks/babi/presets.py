@@ -127,19 +127,14 @@ _PAPER = PaperPreset(
     sampling_by_error=0.5,
     curriculum_by_length=True,
     steps=3,
+    updates=1_000_000,
+    minutes=12,
     beta2=0.98,
     ema=0.998,
-    validate_every=2_500,
+    validate_every=500,
     stages=(
-        {"layers": 1, "updates": 22_500, "schedule": "constant"},
-        {
-            "layers": 1,
-            "updates": 45_000,
-            "curriculum_by_length": False,
-            "shortened_share": 0.3,
-            "fewer_hops_share": 0.3,
-        },
-        _GROWN,
+        {"layers": 1},
+        {"updates": 200, "minutes": 20, "lr": 3e-4, "curriculum_by_length": False, "validate_every": 200, "seed": 0},
     ),
 )
 
@@ -220,7 +215,9 @@ PRESETS = (
         name="babi-paper-linear",
         about="Ablation of babi-paper: fact, question and position encoded by one linear layer.",
         encoding="linear",
+        minutes=None,
         schedule="constant",
+        validate_every=2_500,
         stages=(
             {"layers": 1, "updates": 22_500},
             {"layers": 1, "updates": 47_500, "lr": 3e-4, "curriculum_by_length": False},
@@ -249,7 +246,26 @@ PRESETS = (
         about="Ablation of babi-paper: facts encoded without the question.",
         encoding="none",
     ),
-    replace(_PAPER, name="babi-paper-no-dropout", about="Ablation of babi-paper: no dropout.", dropout=0.0),
+    replace(
+        _PAPER,
+        name="babi-paper-no-dropout",
+        about="Ablation of babi-paper: no dropout.",
+        dropout=0.0,
+        updates=100_000,
+        minutes=None,
+        validate_every=2_500,
+        stages=(
+            {"layers": 1, "updates": 22_500, "schedule": "constant"},
+            {
+                "layers": 1,
+                "updates": 45_000,
+                "curriculum_by_length": False,
+                "shortened_share": 0.3,
+                "fewer_hops_share": 0.3,
+            },
+            _GROWN,
+        ),
+    ),
     LSTMPreset(
         name="babi-lstm",
         about="A baseline of the paper's table: one LSTM over all words of the story and the question.",
