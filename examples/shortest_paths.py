@@ -18,6 +18,7 @@ from rrn import RRN
 from rrn.graphs import union
 from rrn.nn.losses import every_step
 from rrn.viewing import animate, record_steps
+from rrn.viewing.plots import pillow
 
 NEAREST_A, NEAREST_B, TIE = range(3)
 
@@ -96,6 +97,8 @@ def view(network: RRN, path: str | Path, nodes: int = 24, seed: int = 4) -> None
 
 
 def main(updates: int = 1000, graphs: int = 200, picture: str | None = None) -> dict[str, dict[str, float]]:
+    if picture is not None and Path(picture).suffix == ".gif":
+        pillow("a GIF")  # an error now rather than after the training if the extra 'figures' is missing
     network = train(updates)
     if picture is not None:
         view(network, picture)

@@ -141,6 +141,14 @@ def test_a_command_prints_what_its_page_shows(
         assert line.strip() == "…" or any(same_line(line, other) for other in printed), line
 
 
+def test_the_guide_prints_the_stages_that_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    page = ROOT / "docs" / "training.md"
+    ((_, code),) = blocks(page, "python")
+    exec(code, {})
+    for line in capsys.readouterr().out.splitlines():
+        assert f"# {line}\n" in code
+
+
 def component_parity(nodes: int, generator: torch.Generator) -> tuple[tuple[Tensor, Tensor], list[str]]:
     """Whether the component of each node has an odd number of nodes: a problem that is not in the docs."""
     pairs = torch.randint(nodes, (2, nodes // 2 + 1), generator=generator)

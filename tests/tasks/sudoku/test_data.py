@@ -172,7 +172,8 @@ def test_a_file_of_hard_puzzles(some: Some, tmp_path: Path, monkeypatch: pytest.
     assert text.startswith("puzzle,solution,guesses\n")
     assert about["sha256_of_lines"] == hashlib.sha256(text.encode()).hexdigest()
     assert json.loads((tmp_path / "hard.json").read_text()) == about
-    assert seen == [("searching", 2, 5), ("searching", 4, 5), ("searching", 5, 5)]
+    assert seen[:2] == [("compiling", 0, 1), ("compiling", 1, 1)]  # it takes long the first time, so it is shown
+    assert seen[2:] == [("searching", 2, 5), ("searching", 4, 5), ("searching", 5, 5)]
     read = read_puzzles(tmp_path / "hard.csv.gz", prove="all")
     stated = [int(line.split(",")[2]) for line in text.split("\n")[1:6]]
     assert count_guesses(read.puzzles).tolist() == stated

@@ -106,9 +106,15 @@ def write_hard(
     ``avoid``. The bytes do not depend on the number of processes.
     """
     datasets.check_table(path)
-    avoided = [fingerprints(read_puzzles(file, prove="unsolved", processes=processes).solutions) for file in avoid]
+    avoided = []
+    for file in avoid:
+        progress(f"reading {Path(file).name}", 0, 1)
+        avoided.append(fingerprints(read_puzzles(file, prove="unsolved", processes=processes).solutions))
+        progress(f"reading {Path(file).name}", 1, 1)
     unwanted = np.unique(np.concatenate([np.zeros(0, np.uint64), *avoided]))
+    progress("compiling", 0, 1)
     generate_hard(1, np.random.default_rng(0), min(least_guesses, 1))  # checks it, and compiles before processes start
+    progress("compiling", 1, 1)
     settings, shown = (least_guesses, unwanted), partial(progress, "searching")
     puzzles, solutions, guesses = make_in_jobs(generate_hard, count, HARD_PER_JOB, seed, settings, processes, shown)
     columns: dict[str, Any] = {
