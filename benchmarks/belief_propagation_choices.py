@@ -3,7 +3,7 @@
 python -m benchmarks.belief_propagation_choices FILE [PUZZLES]
 """
 
-import sys
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -53,4 +53,7 @@ def main(file: str, puzzles: int = 200) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("puzzles", nargs="?", type=int, default=200, metavar="PUZZLES")
+    main(**vars(parser.parse_args()))

@@ -5,6 +5,7 @@ torch's profiler; the peak is that of a product of the gates' shape, measured in
 results/roofline.json.
 """
 
+import argparse
 import json
 import os
 import time
@@ -89,4 +90,5 @@ def _best(run: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()
