@@ -234,6 +234,20 @@ def test_a_signal_in_a_validation_stops_at_once_and_the_next_run_makes_up_for_it
     ]
 
 
+def test_a_signal_while_the_data_is_prepared_stops_at_once(whole_run: Path, tmp_path: Path) -> None:
+    class Slow(Toy):
+        def prepare(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+
+    started = time.monotonic()
+    outcome = train(Slow(), tmp_path, quiet=True)
+    assert time.monotonic() - started < 30
+    assert (outcome.finished, outcome.update, outcome.signal) == (False, 0, signal.SIGINT)
+    assert train(Toy(), tmp_path, quiet=True).finished
+    assert_same_run(tmp_path, whole_run)
+
+
 def test_weights_that_cannot_be_written_leave_the_best_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

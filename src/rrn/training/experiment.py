@@ -97,6 +97,9 @@ class Experiment(ABC, Generic[P]):
         """Weight tying: the weights that stay equal in training. See `rrn.training.tying`."""
         return []
 
+    def prepare(self) -> None:
+        """Called before the first update, for work that takes long; a signal interrupts it."""
+
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> Batch:
         """A training batch of ``preset.batch_size`` graphs."""
@@ -179,6 +182,9 @@ class ExperimentObjective(Objective):
         self.experiment, self.forward, self.processes = experiment, forward, processes
         self.shard = Shard(processes.rank, processes.world)
         self.running: RunningBatch | None = None
+
+    def prepare(self) -> None:
+        self.experiment.prepare()
 
     def loss(self, update: int, progress: float) -> Tensor:
         self.experiment.progress = progress

@@ -7,11 +7,10 @@ optimizer, weight average, validation, early stopping, checkpoints and budget. A
 import copy
 import json
 import math
-import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -24,6 +23,7 @@ from rrn.errors import Failure, InputError, NotFiniteError, as_input_error
 from rrn.io.files import locked, write_json
 from rrn.training.checkpoints import find_checkpoint, read_checkpoint, save_checkpoint
 from rrn.training.processes import Processes
+from rrn.training.stopping import StopNow, Stopping
 
 CONFIG = "config.json"
 T = TypeVar("T")
@@ -36,6 +36,9 @@ class Diverged(Failure):
 
 class Objective(ABC):
     """What the loop minimises: batches, their loss, and the validation."""
+
+    def prepare(self) -> None:  # noqa: B027 (nothing by default)
+        """Called before the first update of a run, for work that takes long; a signal interrupts it."""
 
     @abstractmethod
     def loss(self, update: int, progress: float) -> Tensor:
@@ -162,7 +165,7 @@ class Loop:
         self.validation_pending = False
         self.validations_since_best = 0
         self.best_weights: dict[str, Tensor] = {}
-        self.stopping = _Stopping()
+        self.stopping = Stopping() if self.stop_on_signal else None
         self.parallel = self.processes if self.processes is not None and self.processes.fabric is not None else None
         self.is_leader = self.parallel is None or self.parallel.is_leader
 
@@ -196,7 +199,7 @@ class Loop:
                 self._on_leader(lambda: stack.enter_context(locked(folder)))
             stack.callback(self._call, "on_end")
             self._start()
-            if self.stop_on_signal:
+            if self.stopping is not None:
                 stack.enter_context(self.stopping)
             self._run()
             if self.parallel is not None:
@@ -215,6 +218,10 @@ class Loop:
             self.parallel.barrier()
 
     def _run(self) -> None:
+        if not self.finished:
+            with suppress(StopNow), self._interruptible():
+                self.objective.prepare()
+            self._agree()
         before, started = self.seconds, time.monotonic()
         saved, first_update = self.seconds, self.update
         while not self.stop_signal and not self.finished:
@@ -234,9 +241,13 @@ class Loop:
                 saved = self.seconds
         self._save()
 
+    def _interruptible(self) -> AbstractContextManager[None]:
+        """In this block a signal raises `StopNow`."""
+        return nullcontext() if self.stopping is None else self.stopping.at_once()
+
     def _agree(self) -> None:
         """All processes use the slowest clock and stop for the same signal, so that all stop at the same update."""
-        self.stop_signal = self.stopping.asked
+        self.stop_signal = 0 if self.stopping is None else self.stopping.asked
         if self.parallel is not None:
             self.seconds, asked = self.parallel.max(self.seconds, self.stop_signal)
             self.stop_signal = int(asked)
@@ -279,9 +290,9 @@ class Loop:
         else:
             started = time.monotonic()
             try:
-                with self.stopping.at_once(), torch.no_grad():
+                with self._interruptible(), torch.no_grad():
                     figures = self.objective.validate(self.validated.eval())
-            except _StopNow:
+            except StopNow:
                 pass
             else:
                 self.validation_seconds = time.monotonic() - started
@@ -406,45 +417,3 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
         index, key = name.split(".")
         state.setdefault(int(index), {})[key] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-class _StopNow(BaseException):
-    """A signal arrived while stopping at once loses nothing."""
-
-
-class _Stopping:
-    """Lets SIGINT or SIGTERM end the run after the current update, with a checkpoint."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-        """The number of the signal."""
-        self.interrupting = False
-
-    def __enter__(self) -> "_Stopping":
-        try:
-            self.before = {s: signal.signal(s, self._ask) for s in (signal.SIGINT, signal.SIGTERM)}
-        except ValueError:  # not in the main thread
-            self.before = {}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
-
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """In this block a signal raises `_StopNow`."""
-        self.interrupting = True
-        try:
-            if self.asked:
-                raise _StopNow
-            yield
-        finally:
-            self.interrupting = False
-
-    def _ask(self, number: int, frame: object) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = number
-        if self.interrupting:
-            raise _StopNow

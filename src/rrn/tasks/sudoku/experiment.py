@@ -82,6 +82,10 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         )
         return [*pools, PuzzleSet(puzzles, solutions)]
 
+    def prepare(self) -> None:
+        """Generate the difficult puzzles."""
+        _ = self.pools
+
     @cached_property
     def built(self) -> PuzzleNetwork:
         return build(self.preset)
