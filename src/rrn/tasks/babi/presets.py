@@ -256,13 +256,7 @@ PRESETS = (
         validate_every=2_500,
         stages=(
             {"layers": 1, "updates": 22_500, "schedule": "constant"},
-            {
-                "layers": 1,
-                "updates": 45_000,
-                "curriculum_by_length": False,
-                "shortened_share": 0.3,
-                "fewer_hops_share": 0.3,
-            },
+            {"layers": 1, "updates": 42_500, "lr": 5e-4, "curriculum_by_length": False},
             _GROWN,
         ),
     ),
