@@ -254,6 +254,28 @@ def test_the_results_of_the_readme_are_those_of_the_page() -> None:
         assert all(any(agrees(number, value) for value in papers_figures()) for number in numbers(row["paper"]))
 
 
+QUOTING = re.compile(r"results\.md#([a-z-]+)\)[^\n]*\n(?:[^\n|]+\n)*\n((?:\|[^\n]*\n)+)")
+"""A table below a link to a section of docs/results.md."""
+QUOTES = [
+    (page.name, section, table)
+    for page in sorted((ROOT / "docs").glob("*.md"))
+    for section, table in QUOTING.findall(page.read_text())
+    if page.name != "LOG.md"
+]
+
+
+@pytest.mark.parametrize(("page", "section", "table"), QUOTES, ids=[page for page, _, _ in QUOTES])
+def test_a_table_that_quotes_the_results_has_their_numbers(page: str, section: str, table: str) -> None:
+    by_heading = {
+        part.partition("\n")[0].lower().replace(" ", "-"): part for part in RESULTS.read_text().split("\n## ")
+    }
+    known = [*map(float, numbers(by_heading[section])), *papers_figures()]
+    shown = [number for line in table.splitlines()[2:] for cell in cells_of(line)[1:] for number in numbers(cell)]
+    assert shown
+    for number in shown:
+        assert "." not in number or any(agrees(number, value) for value in known), number
+
+
 def test_the_comparison_of_the_readme_is_that_of_the_page() -> None:
     """A row of docs/compared.md has the parameters, the training, the figure and the n of each row."""
     page = (ROOT / "docs" / "compared.md").read_text()
