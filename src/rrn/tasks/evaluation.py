@@ -32,7 +32,6 @@ LOSE_ANSWERS = frozenset(
         "babi-memn2n",
         "babi-paper",
         "babi-paper-apart",
-        "babi-paper-no-dropout",
         "pretty-clevr-pixels",
     }
 )
