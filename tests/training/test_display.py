@@ -171,7 +171,7 @@ import sys
 from rrn.cli import main
 sys.exit(main(["train", *sys.argv[1:]]))
 """
-SHOWN = r"(update \d+:? .*|generated [\d,]+ of [\d,]+ difficult puzzles)"
+SHOWN = r"(update \d+:? .*|(?:preparing|generated [\d,]+ of [\d,]+) difficult puzzles)"
 """What is done and how far it is, or an update."""
 
 

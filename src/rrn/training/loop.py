@@ -218,7 +218,7 @@ class Loop:
             self.parallel.barrier()
 
     def _run(self) -> None:
-        if not self.finished:
+        if not self.stop_signal and not self.finished:
             with suppress(StopNow), self._interruptible():
                 self.objective.prepare()
             self._agree()

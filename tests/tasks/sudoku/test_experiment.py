@@ -197,7 +197,8 @@ def test_training_says_how_many_puzzles_are_generated(tmp_path: Path, monkeypatc
     make_loop(experiment, tmp_path, Processes(), quiet=False)
     assert not seen
     experiment.draw(1, seeded(0))
-    assert seen[:2] == [f"generated {made} of 11 difficult puzzles" for made in (0, 8)]
+    assert seen[0] == "preparing difficult puzzles"
+    assert seen[1:3] == [f"generated {made} of 11 difficult puzzles" for made in (0, 8)]
     assert seen[-1] == "generated 11 of 11 difficult puzzles"
 
 

@@ -73,6 +73,7 @@ class SudokuExperiment(SlotExperiment[SudokuPreset]):
         def progress(made: int) -> None:
             self.report(f"generated {made:,} of {few_givens + hard:,} difficult puzzles")
 
+        self.report("preparing difficult puzzles")
         progress(0)  # the first of them may take long: numba compiles the generator once
         pools = [*self.pool_files, PuzzleSet(*generate_few_givens(few_givens, rng, progress))]
         if not hard:
