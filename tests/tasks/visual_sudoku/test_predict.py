@@ -72,3 +72,11 @@ def test_an_answer_that_agrees_with_its_reading_is_not_tried_again(misread: tupl
     probabilities[..., 0] = puzzles == 0
     assert (reconsider(network, probabilities, solutions, steps=4, attempts=8) == solutions).all()  # type: ignore[arg-type]
     assert network.asked == 0
+
+
+def test_a_puzzle_without_givens_has_one_reading() -> None:
+    probabilities = np.zeros((1, 81, 10))
+    probabilities[..., 0] = 1
+    network, first = Exact(), np.ones((1, 81), np.uint8)
+    assert reconsider(network, probabilities, first, steps=4, attempts=8).shape == (1, 81)  # type: ignore[arg-type]
+    assert network.asked == 1

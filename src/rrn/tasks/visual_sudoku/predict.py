@@ -51,7 +51,7 @@ def reconsider(
     for _ in range(attempts - 1):
         chosen = {}
         for row, readings in list(waiting.items()):
-            reading, likelihood = next(readings)
+            reading, likelihood = next(readings, (answers[row], -np.inf))
             if likelihood > best[row] + ROUNDING:
                 chosen[row] = reading
             else:
